@@ -1,4 +1,4 @@
-"""``python -m bench``: what controllerd costs and how long it takes, beside the built-in controller and the targets."""
+"""``python -m bench``: measure controllerd, and compare it with the built-in controller and the targets."""
 
 import argparse
 import asyncio
@@ -25,11 +25,14 @@ _QUICK: Final = (2_000, 4_000)
 _NEW_TOPICS: Final = 100
 _USUAL: Final = ",".join(workload for workload in _WORKLOADS if workload != "W12")
 _AFFECTED: Final = {"W7": (5_000, 10_000), "W8": (500, 1_000), "W8S": (500, 1_000)}
-"""How many partitions are deleted or moved, whatever the size of the cluster: two sizes each, to see the cost grow."""
+"""The numbers of partitions that are deleted or moved. Two each, which show how the cost grows."""
 
 
 def stories(workloads: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
-    """The runs that show these workloads: each begins with a fresh process, and so with W3. With the kind of stub."""
+    """Return the runs for these workloads, each with the kind of its last stub.
+
+    A run begins with a fresh process, and so with W3.
+    """
     runs = []
     broker = tuple(workload for workload in ("W1", "W2") if workload in workloads)
     if broker:
@@ -43,7 +46,7 @@ def stories(workloads: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def plans(arguments: argparse.Namespace) -> Iterator[Plan]:
-    """Every run, the repetitions outermost: what disturbs the machine for a while disturbs all alike."""
+    """Yield the plan of every run. Repetitions are outermost, so that a disturbance affects all workloads alike."""
     for _ in range(arguments.repeat):
         for size in arguments.sizes:
             for workloads, slow in stories(arguments.workloads):
@@ -53,16 +56,16 @@ def plans(arguments: argparse.Namespace) -> Iterator[Plan]:
 
 
 def growing_plans(arguments: argparse.Namespace) -> Iterator[Plan]:
-    """The runs of what deletes or moves so many partitions: of a cluster that has no more, unless one was named."""
+    """Yield the plans of deletions and reassignments. The cluster is as large as the largest of them, or as asked."""
     for workload in (one for one in GROWING if one in arguments.workloads):
         for affected in _AFFECTED[workload]:
-            beside = max(_AFFECTED[workload][-1], arguments.partitions or 0)
-            plan = Plan(beside, ("W3", workload), _NEW_TOPICS, warm=arguments.warm_zookeeper, affected=affected)
+            size = max(_AFFECTED[workload][-1], arguments.partitions or 0)
+            plan = Plan(size, ("W3", workload), _NEW_TOPICS, warm=arguments.warm_zookeeper, affected=affected)
             yield plan
 
 
 async def measure(plan: Plan, arguments: argparse.Namespace, console: Console) -> list[Result]:
-    """One run and its figures; with ``--profile`` also where its time went."""
+    """Perform a run and return its figures; with ``--profile`` print its time by function."""
     with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as folder:
         profile = Path(folder) / "profile.json" if arguments.profile else None
         watched = await perform(replace(plan, profile=profile), arguments.cache)
@@ -77,7 +80,7 @@ async def measure(plan: Plan, arguments: argparse.Namespace, console: Console) -
 
 
 async def measure_all(arguments: argparse.Namespace, console: Console) -> tuple[list[Result], int]:
-    """Every run: the figures of those that are valid, and how many are not."""
+    """Perform every run; return the figures of the valid ones, and the number of the others."""
     results: list[Result] = []
     failed = 0
     every = list(plans(arguments))
@@ -98,18 +101,20 @@ async def measure_all(arguments: argparse.Namespace, console: Console) -> tuple[
 
 
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--partitions", type=int, help="one size; without any, two small ones")
     parser.add_argument("--sizes", type=_numbers, metavar="P,P,...", help="several sizes, to see how the cost grows")
     parser.add_argument("--workloads", type=_workloads, default=_USUAL, help=f"of {', '.join(_WORKLOADS)}")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each kind (default 1)")
     parser.add_argument("--new-topics", type=int, help=f"topics that W6 creates (default {_NEW_TOPICS}; quick: a few)")
-    parser.add_argument("--full-answers", action="store_true", help="stubs name every partition, as brokers do")
-    parser.add_argument("--warm-zookeeper", action="store_true", help="let ZooKeeper work for a while before each run")
-    parser.add_argument("--profile", action="store_true", help="sample the daemon and print where its time goes")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="where prepared ZooKeeper data is kept")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the result goes")
+    parser.add_argument(
+        "--full-answers", action="store_true", help="let stubs name every partition in answers, as brokers do"
+    )
+    parser.add_argument("--warm-zookeeper", action="store_true", help="warm up ZooKeeper before each run")
+    parser.add_argument("--profile", action="store_true", help="sample the daemon and print its time by function")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of the prepared ZooKeeper data")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
     arguments = parser.parse_args(given)
     if arguments.partitions is None and arguments.sizes is None:
         arguments.sizes, arguments.new_topics = _QUICK, arguments.new_topics or _QUICK[0] // layout.TOPIC_PARTITIONS
@@ -132,7 +137,7 @@ def _workloads(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print, and write the result file if asked to; 1 if a run was not valid, or cost more than is allowed."""
+    """Measure, print, and write the result file. Return 1 if a run is not valid, or exceeds a limit of its cost."""
     arguments = arguments_of()
     configure_logging("warning")
     console = Console(width=None if Console().is_terminal else 150)

@@ -1,8 +1,9 @@
-"""From what was watched in a run to its figures, by the definitions of the metrics, and whether the run is valid.
+"""Calculate the figures of an observed run by the definitions of the metrics, and check that the run is valid.
 
-Times are seconds since the transaction that caused the workload, as ZooKeeper's own log tells it, to whole milliseconds
-downwards: the creation of ``/controller`` (W3), the end of the broker's session (W1), its registration (W2), the new
-topics (W6), the request to delete (W7) or to reassign (W8, W8S). W5 begins when the broker asks.
+Times are seconds since the transaction that caused the workload, by the time in ZooKeeper's transaction log, rounded
+down to milliseconds. These transactions are the creation of ``/controller`` (W3), the end of the broker's session (W1),
+its registration (W2), the new topics (W6), the request to delete (W7) or to reassign (W8, W8S). W5 begins with the
+broker's ControlledShutdown request.
 """
 
 import statistics
@@ -15,7 +16,7 @@ from bench import layout
 from bench.frames import FrameReader, SentRequest, State
 from bench.observe import worst_ms
 from bench.prepare import BenchError
-from bench.run import GROWING, SLOW, Plan, Watched, Window
+from bench.run import GROWING, SLOW, ObservedRun, Plan, Window
 from controllerd.core.model import TopicPartition
 from controllerd.dev.txnlog import LoggedTransaction
 from controllerd.zk import paths
@@ -33,7 +34,7 @@ MODIFYING: Final = frozenset({"create", "setData", "delete"})
 
 
 class ReceivedRequest(NamedTuple):
-    """A control request, taken apart. ``size`` with its size field."""
+    """A decoded control request. ``size`` includes the size field of the frame."""
 
     broker: int
     at_ns: int
@@ -51,16 +52,16 @@ class Result:
     figures: Figures
     start_ns: int = 0
     last_ns: int = 0
-    """When it was caused, and its last request."""
+    """The moments of its cause (``start_ns``) and of its last request."""
 
     @property
     def headline(self) -> float:
-        """The time that the workload is known by, in seconds."""
+        """The main metric of the workload, in seconds."""
         return self.figures[HEADLINES[self.workload]]
 
 
-def analyse(watched: Watched) -> list[Result]:
-    """The figures of every workload of a run. :raises BenchError: the run is not valid."""
+def analyse(watched: ObservedRun) -> list[Result]:
+    """Return the figures of every workload of a run. :raises BenchError: the run is not valid."""
     reader = FrameReader()
     received = [ReceivedRequest(a.broker, a.at_ns, len(a.frame) + 4, reader.read(a.frame)) for a in watched.arrived]
     received.sort(key=lambda one: one.at_ns)
@@ -71,12 +72,12 @@ def analyse(watched: Watched) -> list[Result]:
 # -- whether the run is valid ------------------------------------------------------------------------------------------
 
 
-def check(watched: Watched, received: Iterable[ReceivedRequest]) -> None:
+def check(watched: ObservedRun, received: Iterable[ReceivedRequest]) -> None:
     """Check that the last state of each partition that every stub received is the state in ZooKeeper.
 
-    The late stub of W12 is left out, and LeaderAndIsr to the broker that was shut down.
+    Two cases are left out: the late stub of W12, and LeaderAndIsr to the broker that was shut down.
 
-    :raises BenchError: it is not.
+    :raises BenchError: a state differs
     """
     metadata, replicas = _last_states(received)
     stopped = {int(layout.VICTIM)} if "W5" in watched.plan.workloads else set()
@@ -107,15 +108,15 @@ def _compare(api: str, broker: int, cache: _Cache, truth: Mapping[TopicPartition
     if wrong:
         tp = wrong[0]
         raise BenchError(
-            f"the run is not valid: {api} told broker {broker} something else than ZooKeeper holds about "
-            f"{len(wrong)} of {len(truth)} partitions, {tp} for one: {cache.get(tp)}, not {truth[tp]}"
+            f"the run is not valid: the last {api} to broker {broker} differs from ZooKeeper in "
+            f"{len(wrong)} of {len(truth)} partitions, for example {tp}: {cache.get(tp)}, not {truth[tp]}"
         )
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def _result(watched: Watched, window: Window, received: Sequence[ReceivedRequest]) -> Result:
+def _result(watched: ObservedRun, window: Window, received: Sequence[ReceivedRequest]) -> Result:
     plan = watched.plan
     transactions = [t for t in watched.logged if window.began_ns <= _at_ns(t, window) + _NS_PER_MS <= window.ended_ns]
     start_ns = _start_ns(window, transactions)
@@ -145,7 +146,7 @@ def _at_ns(transaction: LoggedTransaction, window: Window) -> int:
     return transaction.time_ms * _NS_PER_MS - window.realtime_ns
 
 
-def _controller_session(watched: Watched) -> int:
+def _controller_session(watched: ObservedRun) -> int:
     return next(t.session_id for t in watched.logged if not t.was_refused and _creates(t, paths.CONTROLLER))
 
 
@@ -170,14 +171,14 @@ def _is_cause(workload: str) -> Callable[[LoggedTransaction], bool]:
 
 
 def _start_ns(window: Window, transactions: Iterable[LoggedTransaction]) -> int:
-    """When the workload was caused."""
+    """Return the moment in which the workload was caused."""
     if window.workload == "W5":
         return window.began_ns
     is_cause = _is_cause(window.workload)
     causes = (t for t in transactions if not t.was_refused and is_cause(t))
     cause = next(causes, None)
     if cause is None:
-        raise BenchError(f"ZooKeeper's log does not hold what caused {window.workload}")
+        raise BenchError(f"ZooKeeper's log does not hold the cause of {window.workload}")
     return _at_ns(cause, window)
 
 
@@ -193,7 +194,7 @@ def _times(window: Window, plan: Plan, received: Sequence[ReceivedRequest], star
         case "W3":
             figures["ready_s"] = since(_full_metadata(received, plan.partitions).values())
         case "W1":
-            figures |= _leaderless([(at - start_ns) / 1e9 for at in _led_again(received)], plan)
+            figures |= _leaderless([(at - start_ns) / 1e9 for at in _new_leader_moments(received)], plan)
         case "W5":
             figures["rpc_s"] = since([window.answered_ns])
         case "W6":
@@ -204,7 +205,7 @@ def _times(window: Window, plan: Plan, received: Sequence[ReceivedRequest], star
 
 
 def _full_metadata(received: Iterable[ReceivedRequest], partitions: int) -> dict[int, int]:
-    """For each broker the moment in which UpdateMetadata had told it of every partition."""
+    """Return the moment in which each broker had received every partition by UpdateMetadata."""
     known: dict[int, set[tuple[str, int]]] = defaultdict(set)
     moments: dict[int, int] = {}
     for one in received:
@@ -216,17 +217,17 @@ def _full_metadata(received: Iterable[ReceivedRequest], partitions: int) -> dict
     return moments
 
 
-def _led_again(received: Iterable[ReceivedRequest]) -> Iterator[int]:
-    """For each partition that the dead broker led, the moment in which its new leader was told so."""
-    told: set[tuple[str, int]] = set()
+def _new_leader_moments(received: Iterable[ReceivedRequest]) -> Iterator[int]:
+    """Yield, for each partition that the failed broker led, when its new leader received LeaderAndIsr."""
+    counted: set[tuple[str, int]] = set()
     for one in received:
         if one.request.api != "LEADER_AND_ISR":
             continue
         for topic, entries in one.request.entries.items():
             for partition, state in entries.items():
-                is_told = state is not None and state.leader == one.broker and _led_by_victim(partition)
-                if is_told and (topic, partition) not in told:
-                    told.add((topic, partition))
+                is_new_leader = state is not None and state.leader == one.broker and _led_by_victim(partition)
+                if is_new_leader and (topic, partition) not in counted:
+                    counted.add((topic, partition))
                     yield one.at_ns
 
 
@@ -259,14 +260,14 @@ def _writes_states(transaction: LoggedTransaction) -> bool:
 
 
 def _writing(moments: Sequence[int], start_ns: int) -> Figures:
-    """When ZooKeeper took up the first and the last write of partition states."""
+    """Return when ZooKeeper received the first and the last write of partition states."""
     if not moments:
         return {}
     return {"first_write_s": (min(moments) - start_ns) / 1e9, "last_write_s": (max(moments) - start_ns) / 1e9}
 
 
 def _ended(window: Window, transactions: Sequence[LoggedTransaction], start_ns: int) -> Figures:
-    """When the last topic was gone (W7), or the last topic and the request said that nothing moves any more (W8)."""
+    """Return the time until the last topic was deleted (W7), or until no reassignment was left (W8), by the znodes."""
     ends = {"W7": ("gone_s", "delete"), "W8": ("done_s", "setData"), "W8S": ("done_s", "setData")}
     if window.workload not in ends:
         return {}

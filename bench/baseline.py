@@ -1,7 +1,8 @@
-"""The figures to compare with: the built-in controller as measured, and the targets for 100,000 partitions.
+"""The figures to compare with: measurements of the built-in controller, and the targets for 100,000 partitions.
 
-Apache Kafka 3.9.0-rc3 in a cold JVM on the same kind of machine, with the same definitions, five stubs and one
-ZooKeeper with fsync; medians. What is not measured but follows from its source is counted per partition.
+The built-in controller is that of Apache Kafka 3.9.0-rc3 in a cold JVM on the same kind of machine, with the same
+definitions, five stubs and one ZooKeeper with fsync; figures are medians. Figures that were not measured but follow
+from its source are counted per partition.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ _HEAD: Final = 512
 
 
 class Row(NamedTuple):
-    """One line of the report: a metric of a workload, and how it is called and written."""
+    """One line of the report: a metric of a workload, its label and its decimal places."""
 
     workload: str
     metric: str
@@ -38,12 +39,12 @@ ROWS: Final = (
     Row("W3", "cpu_s", "processor, start of the process included, s", 1),
     Row("W3", "zk_cpu_s", "processor of ZooKeeper, s", 1),
     Row("W3", "rss_mib", "peak RSS, MiB"),
-    Row("W3", "away_ms", "longest away from the loop, ms"),
-    Row("W1", "leaders_s", "last new leader told, s", 2),
-    Row("W1", "leaders_p50_s", "median new leader told, s", 2),
+    Row("W3", "away_ms", "longest block of the event loop, ms"),
+    Row("W1", "leaders_s", "last new leader informed, s", 2),
+    Row("W1", "leaders_p50_s", "median new leader informed, s", 2),
     Row("W1", "partition_seconds", "partition-seconds without leader"),
     Row("W1", "last_request_s", "last request of the event, s", 2),
-    Row("W1", "last_write_s", "last state write taken up by ZooKeeper, s", 2),
+    Row("W1", "last_write_s", "last state write received by ZooKeeper, s", 2),
     Row("W1", "zk_transactions", "ZooKeeper transactions"),
     Row("W1", "zk_operations", "ZooKeeper operations without checks"),
     Row("W1", "zk_log_bytes", "bytes in ZooKeeper's transaction log"),
@@ -55,7 +56,7 @@ ROWS: Final = (
     Row("W1", "cpu_s", "processor, s", 1),
     Row("W1", "zk_cpu_s", "processor of ZooKeeper, s", 1),
     Row("W1", "rss_mib", "peak RSS, MiB"),
-    Row("W1", "away_ms", "longest away from the loop, ms"),
+    Row("W1", "away_ms", "longest block of the event loop, ms"),
     Row("W2", "last_request_s", "last request of the event, s", 2),
     Row("W2", "zk_transactions", "ZooKeeper transactions"),
     Row("W2", "requests", "requests"),
@@ -65,10 +66,10 @@ ROWS: Final = (
     Row("W2", "cpu_s", "processor, s", 1),
     Row("W2", "zk_cpu_s", "processor of ZooKeeper, s", 1),
     Row("W2", "rss_mib", "peak RSS, MiB"),
-    Row("W2", "away_ms", "longest away from the loop, ms"),
+    Row("W2", "away_ms", "longest block of the event loop, ms"),
     Row("W5", "rpc_s", "ControlledShutdown answered, s", 2),
     Row("W5", "last_request_s", "last request of the event, s", 2),
-    Row("W5", "last_write_s", "last state write taken up by ZooKeeper, s", 2),
+    Row("W5", "last_write_s", "last state write received by ZooKeeper, s", 2),
     Row("W5", "zk_transactions", "ZooKeeper transactions"),
     Row("W5", "zk_operations", "ZooKeeper operations without checks"),
     Row("W5", "zk_reads", "ZooKeeper read requests"),
@@ -79,10 +80,10 @@ ROWS: Final = (
     Row("W5", "cpu_s", "processor, s", 1),
     Row("W5", "zk_cpu_s", "processor of ZooKeeper, s", 1),
     Row("W5", "rss_mib", "peak RSS, MiB"),
-    Row("W5", "away_ms", "longest away from the loop, ms"),
+    Row("W5", "away_ms", "longest block of the event loop, ms"),
     Row("W6", "lisr_s", "last LeaderAndIsr, s", 2),
     Row("W6", "last_request_s", "last request of the event, s", 2),
-    Row("W6", "last_write_s", "last state write taken up by ZooKeeper, s", 2),
+    Row("W6", "last_write_s", "last state write received by ZooKeeper, s", 2),
     Row("W6", "zk_transactions", "ZooKeeper transactions"),
     Row("W6", "zk_operations", "ZooKeeper operations without checks"),
     Row("W6", "requests", "requests"),
@@ -92,7 +93,7 @@ ROWS: Final = (
     Row("W6", "cpu_s", "processor, s", 1),
     Row("W6", "zk_cpu_s", "processor of ZooKeeper, s", 1),
     Row("W6", "rss_mib", "peak RSS, MiB"),
-    Row("W6", "away_ms", "longest away from the loop, ms"),
+    Row("W6", "away_ms", "longest block of the event loop, ms"),
 )
 
 GROWING_ROWS: Final = tuple(
@@ -114,7 +115,7 @@ GROWING_ROWS: Final = tuple(
         ("entries_um", "entries of UpdateMetadata", 0),
         ("entries_sr", "entries of StopReplica", 0),
         ("cpu_s", "processor, s", 2),
-        ("away_ms", "longest away from the loop, ms", 0),
+        ("away_ms", "longest block of the event loop, ms", 0),
     )
 )
 
@@ -128,7 +129,7 @@ _MOVES: Final[Mapping[str, tuple[float, float]]] = {
     "entries_um": (31, 500),
     "entries_sr": (2.6, 100),
 }
-"""Two or three new replicas in three, and leaders that tell of them one after another, each for all its partitions."""
+"""Two or three of three replicas are new; leaders report them one after another, each for all its partitions."""
 ALLOWED: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
     ("W7", "zk_transactions"): (0.011, 12),
     ("W7", "zk_operations"): (5.1, 0),
@@ -143,11 +144,11 @@ ALLOWED: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
     ("W8", "topic_writes"): (0, 10 * (1 + layout.BROKERS)),
     ("W8S", "topic_writes"): (0, 1 + layout.BROKERS),
 }
-"""Of deletions and reassignments: so much a partition, and so much besides."""
+"""The limits of deletions and reassignments: the amount for each partition, and a constant amount."""
 
 
 def allowed(row: Row, partitions: int) -> float | None:
-    """The most that a deletion or reassignment of so many partitions may cost; None where nothing is demanded."""
+    """Return the limit of a deletion or reassignment of this many partitions; None: there is no limit."""
     if (row.workload, row.metric) not in ALLOWED:
         return None
     each, besides = ALLOWED[row.workload, row.metric]
@@ -188,20 +189,20 @@ TARGETS: Final[Mapping[tuple[str, str], float]] = {
     **{(workload, "rss_mib"): 280 for workload in ("W1", "W2", "W3", "W5", "W6")},
     **{(workload, "away_ms"): 50 for workload in ("W1", "W2", "W3", "W5", "W6")},
 }
-"""At 100,000 partitions: no more than that."""
+"""The limits at 100,000 partitions."""
 
 MAY_NOT_EXCEED: Final = frozenset({"requests", "request_bytes", "entries_lisr", "entries_um"})
 """Counts that must not exceed the built-in controller's, at any size."""
 
 
 def built_in(workload: str, metric: str, partitions: int, new_topics: int) -> float | None:
-    """The time of the built-in controller; None where it is not known."""
+    """Return the built-in controller's figure; None if it is not known."""
     measured = _MEASURED.get(partitions, {}).get((workload, metric))
     return measured if measured is not None else _counted(partitions, new_topics).get((workload, metric))
 
 
-class Sent(NamedTuple):
-    """Control requests of a workload: how many, how many of them with partitions, and the entries of each API."""
+class RequestCounts(NamedTuple):
+    """The control requests of a workload: their number, the number with partitions, and the entries of each API."""
 
     requests: int
     with_partitions: int
@@ -212,25 +213,25 @@ class Sent(NamedTuple):
     """Bytes of an entry: 51 with three brokers in the ISR, 47 with two."""
 
     def bytes_with(self, topics: int) -> float:
-        """Their size in the newest versions: entries, 28 bytes a topic in each request, and the heads."""
+        """Return their size in the newest versions: entries, 28 bytes a topic in each request, and the heads."""
         entries = self.lisr_entry * self.lisr + _UM_ENTRY * self.um + _SR_ENTRY * self.sr
         return entries + _TOPIC * topics * self.with_partitions + _HEAD * self.requests
 
 
-def _sent(p: int, new: int) -> Mapping[str, Sent]:
-    """W1 as measured; the others as the source has it, event by event."""
+def _request_counts(p: int, new: int) -> Mapping[str, RequestCounts]:
+    """Return the counts of W1 as measured, and of the others as Kafka's source gives them, event by event."""
     n, rf, full = layout.BROKERS, layout.REPLICATION, 3 * layout.BROKERS
     return {
-        "W3": Sent(full, 2 * n, rf * p, n * p),
-        "W1": Sent(16, 16, 1.6 * p, 3.2 * p, lisr_entry=47),
-        "W2": Sent(2 * n + 1, n + 2, 0.6 * p, (1 + 0.6 * n) * p, lisr_entry=47),
-        "W5": Sent(21, 21, 1.4 * p, 0.6 * n * p, 0.8 * p, lisr_entry=47),
-        "W6": Sent(2 * n, 2 * n, rf * new, n * new),
+        "W3": RequestCounts(full, 2 * n, rf * p, n * p),
+        "W1": RequestCounts(16, 16, 1.6 * p, 3.2 * p, lisr_entry=47),
+        "W2": RequestCounts(2 * n + 1, n + 2, 0.6 * p, (1 + 0.6 * n) * p, lisr_entry=47),
+        "W5": RequestCounts(21, 21, 1.4 * p, 0.6 * n * p, 0.8 * p, lisr_entry=47),
+        "W6": RequestCounts(2 * n, 2 * n, rf * new, n * new),
     }
 
 
 def _counted(p: int, new_topics: int) -> Mapping[tuple[str, str], float]:
-    """Transactions as measured, requests as ``_sent`` says, reads from the source."""
+    """Return transactions as measured, requests by ``_request_counts``, and reads as Kafka's source gives them."""
     topics, new = p // layout.TOPIC_PARTITIONS, new_topics * layout.TOPIC_PARTITIONS
     counted: dict[tuple[str, str], float] = {
         ("W3", "zk_reads"): p + topics + 1,
@@ -238,7 +239,7 @@ def _counted(p: int, new_topics: int) -> Mapping[tuple[str, str], float]:
         ("W5", "zk_transactions"): 0.6 * p,
         ("W6", "zk_transactions"): 2 * new + new_topics + 2,
     }
-    for workload, sent in _sent(p, new).items():
+    for workload, sent in _request_counts(p, new).items():
         counted[workload, "requests"] = sent.requests
         counted[workload, "entries_lisr"], counted[workload, "entries_um"] = sent.lisr, sent.um
         counted[workload, "request_bytes"] = sent.bytes_with(new_topics if workload == "W6" else topics)

@@ -1,7 +1,7 @@
-"""Control requests taken apart after a run: LeaderAndIsr 7, UpdateMetadata 8 and StopReplica 4, for speed by offsets.
+"""Decode control requests after a run: LeaderAndIsr 7, UpdateMetadata 8 and StopReplica 4, by offsets for speed.
 
-Written apart from the encoders of the daemon, so that a shared mistake does not stay unseen; the tests hold it against
-kio. Lists of broker ids stay the bytes that they are on the wire: they are only compared.
+This decoder shares no code with the encoders of the daemon, so that an error in one of them is found. The tests compare
+it with kio. Lists of broker ids stay encoded, because they are only compared.
 """
 
 import struct
@@ -17,12 +17,12 @@ _INT: Final = struct.Struct(">i")
 _EPOCHS: Final = struct.Struct(">i?iq")
 _LEADER_AND_ISR_HEAD: Final = struct.Struct(">i?iqb")
 _ROW: Final = struct.Struct(">ihb")
-"""Of an answer: partition, error, no tags."""
+"""One partition of a response: its number, its error, no tags."""
 _STOP: Final = struct.Struct(">ii?")
 
 
 class State(NamedTuple):
-    """The state of a partition in a request. ``isr`` as on the wire: four bytes a broker."""
+    """The state of a partition in a request. ``isr`` is encoded as in the request: four bytes a broker."""
 
     leader: int
     leader_epoch: int
@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 Entries = Mapping[str, Mapping[int, State | None]]
-"""Topic to partition to what was said of it; None: stop this replica."""
+"""The state in a request by topic and partition; None: the broker has to stop this replica."""
 
 
 class SentRequest(NamedTuple):
@@ -44,22 +44,22 @@ class SentRequest(NamedTuple):
 
     @property
     def named(self) -> int:
-        """How many partitions it names."""
+        """The number of partitions in the request."""
         return sum(map(len, self.entries.values()))
 
 
 class UnknownFrame(Exception):
-    """No control request, or not of the version that the stubs ask for."""
+    """The frame is no control request, or is not of the version that the stubs offer."""
 
 
 class FrameReader:
-    """Takes frames apart; what all brokers were sent alike is taken apart once."""
+    """Decode frames. A body that several brokers received alike is decoded once."""
 
     def __init__(self) -> None:
         self._shared: dict[bytes, Entries] = {}
 
     def read(self, frame: bytes) -> SentRequest:
-        """The request in a frame. :raises UnknownFrame: see there."""
+        """Decode the request in a frame. :raises UnknownFrame: it cannot be decoded here"""
         header, offset = decode_request_header(frame)
         api = ApiKey(header.api_key)
         if api not in CONTROL_VERSIONS or header.version != CONTROL_VERSIONS[api].highest:
@@ -82,7 +82,7 @@ class FrameReader:
 
 
 Reader = Callable[[bytes, int, int, dict[int, State | None]], int]
-"""Reads so many entries from an offset of a frame; gives the offset behind them."""
+"""Read this many entries from an offset of a frame; return the offset behind them."""
 
 
 def _topics(frame: bytes, at: int, read: Reader, *, has_id: bool = True) -> Entries:
@@ -92,7 +92,7 @@ def _topics(frame: bytes, at: int, read: Reader, *, has_id: bool = True) -> Entr
 def _walk(
     frame: bytes, at: int, read: Reader, *, has_id: bool = True
 ) -> Iterator[tuple[str, bytes, dict[int, State | None]]]:
-    """Each topic: its name, its id, what is said of its partitions."""
+    """Yield the name, the id and the partitions of each topic."""
     count, at = _count(frame, at)
     for _ in range(count):
         length, at = _count(frame, at)
@@ -105,7 +105,7 @@ def _walk(
 
 
 def leader_and_isr_rows(frame: bytes) -> bytes:
-    """A real broker's answer to LeaderAndIsr behind the error: each partition by topic id, without an error."""
+    """Encode the partitions of a real broker's LeaderAndIsr response, by topic id, each without an error."""
     _, offset = decode_request_header(frame)
     topics = [
         topic_id + FLEXIBLE.count(len(entries)) + b"".join(_ROW.pack(p, 0, 0) for p in entries) + FLEXIBLE.tags
@@ -115,13 +115,13 @@ def leader_and_isr_rows(frame: bytes) -> bytes:
 
 
 def walk_leader_and_isr(frame: bytes, read: Reader) -> Iterator[tuple[str, bytes, dict[int, State | None]]]:
-    """Each topic of a LeaderAndIsr, its partitions read by ``read``: its name, its id, what is said of them."""
+    """Yield the name, the id and the partitions, as read by ``read``, of each topic of a LeaderAndIsr."""
     _, offset = decode_request_header(frame)
     return _walk(frame, offset + _LEADER_AND_ISR_HEAD.size, read)
 
 
 def stop_replica_rows(frame: bytes) -> bytes:
-    """A real broker's answer to StopReplica behind the error: each partition by name, without an error."""
+    """Encode the partitions of a real broker's StopReplica response, by name, each without an error."""
     _, offset = decode_request_header(frame)
     rows = [
         FLEXIBLE.string(topic) + _ROW.pack(partition, 0, 0)
@@ -132,7 +132,7 @@ def stop_replica_rows(frame: bytes) -> bytes:
 
 
 def _count(frame: bytes, at: int) -> tuple[int, int]:
-    """A compact length, and the offset behind it; null counts as empty."""
+    """Read a compact length; return it and the offset behind it. Null counts as empty."""
     value = shift = 0
     while True:
         byte = frame[at]
@@ -144,7 +144,7 @@ def _count(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_ids(frame: bytes, at: int) -> int:
-    """The offset behind a list of broker ids."""
+    """Return the offset behind a list of broker ids."""
     length = frame[at]
     if 0 < length < 0x80:  # all but lists of 127 replicas and more
         return at + 4 * length - 3
@@ -167,7 +167,7 @@ def _update_metadata(frame: bytes, at: int, number: int, entries: dict[int, Stat
 
 
 def state_at(frame: bytes, at: int, entries: dict[int, State | None]) -> int:
-    """Read what both requests have in common, replicas included, into ``entries``; give the offset behind."""
+    """Read the fields that both requests share, up to the replicas, into ``entries``; return the offset behind."""
     partition, _, leader, leader_epoch = _START.unpack_from(frame, at)
     start = at + _START.size
     end = skip_ids(frame, start)

@@ -1,7 +1,7 @@
-"""Brokers whose new replicas catch up at once: what leaders then ask the controller for, by AlterPartition.
+"""AlterPartition requests of stub leaders whose new replicas catch up at once.
 
-As a broker does it: one request at a time, with everything that waits. What waits is what one LeaderAndIsr said, so a
-leader asks once for all its partitions.
+A stub sends one request at a time, with every change that waits, as a broker does. One LeaderAndIsr makes the changes,
+so a leader sends one request for all its partitions.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ _RECOVERED: Final = b"\x00"
 _ANSWER_S: Final = 60.0
 
 
-class Place(NamedTuple):
+class PartitionKey(NamedTuple):
     """A partition as AlterPartition names it."""
 
     topic_id: bytes
     partition: int
 
 
-class Wanted(NamedTuple):
-    """The ISR that a leader asks for, and the state that it has in mind."""
+class WantedIsr(NamedTuple):
+    """The ISR that a leader requests, and the state on which the request is based."""
 
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
 
 
-def wanted_by(frame: bytes, leader: int) -> dict[Place, Wanted]:
-    """The larger ISRs that the receiver of a LeaderAndIsr asks for: adding replicas in sync, where it leads."""
-    wanted: dict[Place, Wanted] = {}
+def wanted_by(frame: bytes, leader: int) -> dict[PartitionKey, WantedIsr]:
+    """Return the larger ISRs that the receiver of a LeaderAndIsr requests: with the adding replicas, where it leads."""
+    wanted: dict[PartitionKey, WantedIsr] = {}
 
     def read(frame: bytes, at: int, number: int, entries: dict[int, State | None]) -> int:
         for _ in range(number):
@@ -54,7 +54,7 @@ def wanted_by(frame: bytes, leader: int) -> dict[Place, Wanted]:
                 isr = _ids(state.isr)
                 missing = [broker for broker in adding[partition] if broker not in isr]
                 if missing:
-                    wanted[Place(topic_id, partition)] = Wanted(
+                    wanted[PartitionKey(topic_id, partition)] = WantedIsr(
                         state.leader_epoch, state.partition_epoch, (*isr, *missing)
                     )
         adding.clear()
@@ -65,8 +65,8 @@ def _ids(raw: bytes) -> tuple[int, ...]:
     return tuple(broker for (broker,) in _ID.iter_unpack(raw))
 
 
-def alter_partition(broker: int, epochs: Mapping[int, int], wanted: Mapping[Place, Wanted]) -> bytes:
-    """The body of an AlterPartition request of version 3."""
+def alter_partition(broker: int, epochs: Mapping[int, int], wanted: Mapping[PartitionKey, WantedIsr]) -> bytes:
+    """Return the body of an AlterPartition request of version 3."""
     topics: dict[bytes, list[bytes]] = {}
     for place, one in wanted.items():
         members = b"".join(_ID.pack(b) + INT64.pack(epochs[b]) + FLEXIBLE.tags for b in one.isr)
@@ -81,31 +81,31 @@ def alter_partition(broker: int, epochs: Mapping[int, int], wanted: Mapping[Plac
 
 
 class Leader:
-    """One broker's requests for larger ISRs."""
+    """Send the AlterPartition requests of one broker."""
 
     def __init__(self, broker: int, host: str, port: int, epochs: Mapping[int, int]) -> None:
         self._broker = broker
         self._address = (host, port)
         self._epochs = epochs
-        self._waiting: dict[Place, Wanted] = {}
-        self._asked: dict[Place, Wanted] = {}
+        self._waiting: dict[PartitionKey, WantedIsr] = {}
+        self._asked: dict[PartitionKey, WantedIsr] = {}
         self._more = asyncio.Event()
 
-    def told(self, frame: bytes) -> None:
-        """A LeaderAndIsr came. What was asked for before is not asked again."""
+    def on_leader_and_isr(self, frame: bytes) -> None:
+        """Note the changes that follow from a LeaderAndIsr; a change that was requested before is left out."""
         fresh = {place: one for place, one in wanted_by(frame, self._broker).items() if self._asked.get(place) != one}
         self._waiting |= fresh
         self._asked |= fresh
         if fresh:
             self._more.set()
 
-    def take(self) -> dict[Place, Wanted]:
+    def take(self) -> dict[PartitionKey, WantedIsr]:
         """Take the requests that wait."""
         wanted, self._waiting = self._waiting, {}
         return wanted
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Send requests until cancelled."""
         connection = await KafkaConnection.connect(*self._address, str(self._broker), request_timeout_s=_ANSWER_S)
         while True:
             await self._more.wait()

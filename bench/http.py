@@ -1,9 +1,9 @@
 """``python -m bench.http``: how long readers wait at 100,000 partitions, and how long events wait for readers.
 
-The endpoint is the daemon's, over a published picture of 100,000 partitions: in topics of 100, then all in one topic.
+The endpoint is the daemon's, over a published snapshot of 100,000 partitions: in topics of 100, then all in one topic.
 The readers are in this process, one after the other and then several at once. An answer may take 300 ms, hold the
-event loop for 20 ms in one piece, and delay an event by as much; it ends with 1 where one of these is missed. A machine
-that does something else at the same time makes all of it longer: the time of the processor beside it tells them apart.
+event loop for 20 ms in one piece, and delay an event by as much. Exits with status 1 if one of these limits is missed.
+Other load on the machine makes every time longer; the processor time beside each figure shows it.
 """
 
 import argparse
@@ -32,11 +32,11 @@ _QUERIES: Final[Mapping[str, Sequence[str]]] = {
     "/v1/events": ("limit=2000",),
     "/v1/replicas": ("limit=2000",),
 }
-"""Besides the plain path."""
+"""Queries that are measured besides the plain path."""
 
 
-class Seen(NamedTuple):
-    """One path: milliseconds of its answers, and what the loop saw meanwhile."""
+class PathTimes(NamedTuple):
+    """One path: the milliseconds of its answers, and the measurements of the event loop meanwhile."""
 
     path: str
     answers: list[float]
@@ -45,26 +45,26 @@ class Seen(NamedTuple):
 
     @property
     def cpu_ms(self) -> float:
-        """Of the processor for one answer, on average, and for the events that came meanwhile."""
+        """Milliseconds of processor time for one answer on average, events included."""
         return self.loop["cpu_ms"] / len(self.answers)
 
     @property
     def has_missed(self) -> bool:
-        """Whether it misses a target by the clock, which is what a reader and an event see."""
+        """Whether a limit is missed in wall-clock time."""
         loop = self.loop
         return max(self.answers) > ANSWER_MS or loop["hold_ms"] > HOLD_MS or loop["wait_max_ms"] > HOLD_MS
 
 
 class Server:
-    """The other process."""
+    """A handle on the process of the endpoint."""
 
-    def __init__(self, process: Process, told: Mapping[str, Any]) -> None:
+    def __init__(self, process: Process, started: Mapping[str, Any]) -> None:
         self._process = process
-        self.base = f"http://127.0.0.1:{told['port']}"
-        self.paths: list[str] = told["paths"]
+        self.base = f"http://127.0.0.1:{started['port']}"
+        self.paths: list[str] = started["paths"]
 
     async def since(self) -> dict[str, float]:
-        """Measurements of its loop since the last call."""
+        """Return the measurements of its event loop since the last call."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
@@ -74,7 +74,7 @@ class Server:
 
 @asynccontextmanager
 async def server(partitions: int, size: int) -> AsyncIterator[Server]:
-    """It runs while the block does, with topics of this size."""
+    """Run the endpoint, with topics of this size, until the block ends."""
     command = [sys.executable, "-m", "bench.http_server", str(partitions), str(size)]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, limit=2**20)
     assert process.stdin is not None
@@ -87,7 +87,7 @@ async def server(partitions: int, size: int) -> AsyncIterator[Server]:
 
 
 def addresses(paths: Sequence[str]) -> list[str]:
-    """Every path with a topic in it, and with queries."""
+    """Return every path with its parameters filled in, and with queries."""
     found: list[str] = []
     for path in dict.fromkeys(paths):
         found.append(path.replace("{partition}", "51").replace("{id}", "3").replace("{topic}", _TOPIC))
@@ -96,25 +96,25 @@ def addresses(paths: Sequence[str]) -> list[str]:
 
 
 async def ask(session: aiohttp.ClientSession, address: str) -> tuple[float, int, bytes]:
-    """Milliseconds until the last byte, status, body."""
+    """Send a GET request; return the milliseconds until the last byte, the status and the body."""
     began = time.perf_counter()
     async with session.get(address) as answer:
         body = await answer.read()
     return (time.perf_counter() - began) * 1000, answer.status, body
 
 
-async def measure(session: aiohttp.ClientSession, server: Server, address: str, times: int) -> Seen:
-    """One path, again and again; the first time counts as well."""
+async def measure(session: aiohttp.ClientSession, server: Server, address: str, times: int) -> PathTimes:
+    """Measure one path several times; the first time counts as well."""
     await server.since()
     answers, status = [], 0
     for _ in range(times):
         took, status, _ = await ask(session, address)
         answers.append(took)
-    return Seen(address, answers, status, await server.since())
+    return PathTimes(address, answers, status, await server.since())
 
 
-async def all_pages(session: aiohttp.ClientSession, server: Server, path: str) -> Seen:
-    """The whole list, page by page, in the largest pages."""
+async def all_pages(session: aiohttp.ClientSession, server: Server, path: str) -> PathTimes:
+    """Measure a whole list, in pages of the largest size."""
     await server.since()
     answers: list[float] = []
     cursor: str | None = ""
@@ -123,11 +123,11 @@ async def all_pages(session: aiohttp.ClientSession, server: Server, path: str) -
         took, status, body = await ask(session, f"{path}?limit=2000" + (f"&cursor={cursor}" if cursor else ""))
         answers.append(took)
         cursor = json.loads(body).get("page", {}).get("next_cursor") or json.loads(body).get("next_cursor")
-    return Seen(f"{path}: {len(answers)} pages", answers, status, await server.since())
+    return PathTimes(f"{path}: {len(answers)} pages", answers, status, await server.since())
 
 
-async def readers(session: aiohttp.ClientSession, server: Server, found: Sequence[str], number: int) -> Seen:
-    """Several at once, each through all of it."""
+async def readers(session: aiohttp.ClientSession, server: Server, found: Sequence[str], number: int) -> PathTimes:
+    """Measure several readers at once, each of which requests every path."""
     await server.since()
     asked: list[tuple[float, str]] = []
 
@@ -140,11 +140,11 @@ async def readers(session: aiohttp.ClientSession, server: Server, found: Sequenc
         for reader in range(number):
             tasks.create_task(one(reader * len(found) // number))
     name = f"{number} readers at once, slowest: {max(asked)[1]}"
-    return Seen(name, [took for took, _ in asked], 200, await server.since())
+    return PathTimes(name, [took for took, _ in asked], 200, await server.since())
 
 
 async def run(partitions: int, size: int, times: int, console: Console) -> bool:
-    """Everything for topics of one size; whether it is fast enough."""
+    """Measure every path with topics of one size; return whether no limit is missed."""
     console.print(f"{partitions:,} partitions in topics of {size:,}")
     async with server(partitions, size) as served, aiohttp.ClientSession(served.base) as session:
         found = addresses(served.paths)
@@ -167,8 +167,8 @@ async def run(partitions: int, size: int, times: int, console: Console) -> bool:
     return not missed
 
 
-def show(console: Console, seen: Sequence[Seen], together: Seen, quiet: Mapping[str, float]) -> None:
-    """A line for each path, the slowest first."""
+def show(console: Console, seen: Sequence[PathTimes], together: PathTimes, quiet: Mapping[str, float]) -> None:
+    """Print a line for each path, the slowest first."""
     table = Table(
         "path",
         "status",
@@ -187,12 +187,12 @@ def show(console: Console, seen: Sequence[Seen], together: Seen, quiet: Mapping[
         loop = (one.loop[key] for key in ("hold_ms", "hold_cpu_ms", "wait_p99_ms", "wait_max_ms"))
         table.add_row(one.path, str(one.status), *(f"{value:.1f}" for value in (*shown, one.cpu_ms, *loop)))
     waits = (f"{quiet[key]:.1f}" for key in ("hold_ms", "hold_cpu_ms", "wait_p99_ms", "wait_max_ms"))
-    table.add_row("nobody asks", "", "", "", "", "", *waits)
+    table.add_row("no request", "", "", "", "", "", *waits)
     console.print(table)
 
 
 def main() -> int:
-    """Measure as asked on the command line."""
+    """Measure with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.http")
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=10, help="how often each path is asked for")

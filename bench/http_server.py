@@ -1,9 +1,9 @@
 """The status endpoint over a cluster of a given size, in a process of its own, with everything in its loop timed.
 
-``python -m bench.http_server PARTITIONS SIZE`` has so many partitions in topics of SIZE, prints its port, and then
-answers each line on its standard input by a line of JSON: what was seen since the one before. An event comes every few
-milliseconds, and a worker takes it as the controller's does; only its waiting is of interest. The end of the input ends
-the process.
+``python -m bench.http_server PARTITIONS SIZE`` serves that many partitions in topics of SIZE, prints its port, and
+then answers each line on its standard input by a line of JSON: the measurements since the previous line. An event
+arrives every few milliseconds, and a worker takes it as the controller's does; its wait is measured. The end of the
+input ends the process.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ EVENT_EVERY_S: Final = 0.003
 
 
 class Holds:
-    """How long single callbacks held the loop, and how long events waited."""
+    """Measure how long single callbacks held the event loop, and how long events waited."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was seen."""
+        """Begin a new measurement."""
         self.longest_s = self.longest_cpu_s = 0.0
         self.waited_s: list[float] = []
         self.began_cpu_s = time.process_time()
@@ -60,7 +60,7 @@ class Holds:
         Handle._run = timed  # type: ignore[method-assign,assignment]  # noqa: SLF001  # as above
 
     def report(self) -> str:
-        """The measurements, as JSON."""
+        """Return the measurements as JSON."""
         waited = sorted(self.waited_s) or [0.0]
         return json.dumps({
             "hold_ms": self.longest_s * 1000,
@@ -74,7 +74,7 @@ class Holds:
 
 
 def partition(number: int) -> PartitionView:
-    """One in a hundred has no leader, one in ten another leader than the preferred one."""
+    """Return a partition: one in a hundred has no leader, one in ten a leader other than the preferred replica."""
     ids = layout.replicas(number)
     leader = BrokerId(-1) if number % 100 == 1 else ids[1] if number % 10 == 2 else ids[0]
     state = PartitionState.OFFLINE if leader == -1 else PartitionState.ONLINE
@@ -83,7 +83,7 @@ def partition(number: int) -> PartitionView:
 
 
 def cluster(partitions: int, size: int) -> ClusterSnapshot:
-    """As the active controller publishes it, in topics of this size."""
+    """Return a snapshot as the active controller publishes it, in topics of this size."""
     snapshot = ClusterSnapshot(NODE, "bench", Role.ACTIVE, 7, Holder(NODE, "bench", 0), "elected")
     brokers = [Broker(BrokerId(n), n, (Endpoint("PLAINTEXT", "b", 9092),)) for n in range(1, layout.BROKERS + 1)]
     snapshot.brokers = MappingProxyType({broker.id: broker for broker in brokers})
@@ -95,8 +95,8 @@ def cluster(partitions: int, size: int) -> ClusterSnapshot:
     return snapshot
 
 
-def busy(recent: Recent, partitions: int, size: int) -> None:
-    """As many changes as are remembered."""
+def fill(recent: Recent, partitions: int, size: int) -> None:
+    """Record as many changes as the recent records hold."""
     numbers = [1] * ROWS_OF_A_RECORD
     for at in range(MAX_ROWS // ROWS_OF_A_RECORD):
         which = [(at * ROWS_OF_A_RECORD + row) % partitions for row in range(ROWS_OF_A_RECORD)]
@@ -105,26 +105,26 @@ def busy(recent: Recent, partitions: int, size: int) -> None:
         recent.record(LeadershipRecord(topics, rows, numbers, numbers, [[1, 2]] * len(rows), numbers, numbers, numbers))
 
 
-async def come(queue: EventQueue) -> None:
-    """Events, one every few milliseconds, as two kinds so that none is left out for the other."""
+async def put_events(queue: EventQueue) -> None:
+    """Put an event of each of two kinds every few milliseconds; equal events would be merged in the queue."""
     while True:
         queue.put(Reelect())
         queue.put(ControllerChange())
         await asyncio.sleep(EVENT_EVERY_S)
 
 
-async def work(queue: EventQueue, holds: Holds) -> None:
-    """Take events as the controller does."""
+async def take_events(queue: EventQueue, holds: Holds) -> None:
+    """Take events as the controller does, and note how long each waited."""
     while True:
         queued = await queue.take()
         holds.waited_s.append(time.monotonic() - queued.enqueued_at)
 
 
 async def serve(partitions: int, size: int) -> None:
-    """Until the standard input ends."""
+    """Serve until the standard input ends."""
     clock, holds = SystemClock(), Holds()
     queue, recent, snapshot = EventQueue(clock.monotonic), Recent(clock), cluster(partitions, size)
-    busy(recent, partitions, size)
+    fill(recent, partitions, size)
     sources = StatusSources(
         instance="bench",
         queue=queue,
@@ -141,11 +141,11 @@ async def serve(partitions: int, size: int) -> None:
     gets = [route.path for route in server.routes() if route.method == "GET"]
     prioritise_event_loop()
     gc.collect()
-    gc.freeze()  # as the daemon does with its picture
+    gc.freeze()  # as the daemon does with its cluster image
     holds.watch()
     print(json.dumps({"port": await server.start(), "paths": gets}), flush=True)
     async with asyncio.TaskGroup() as tasks:
-        beside = [tasks.create_task(come(queue)), tasks.create_task(work(queue, holds))]
+        beside = [tasks.create_task(put_events(queue)), tasks.create_task(take_events(queue, holds))]
         while await asyncio.to_thread(sys.stdin.readline):
             print(holds.report(), flush=True)
             holds.begin()

@@ -1,4 +1,4 @@
-"""The cluster that is there before a workload: which partition has which replicas, and the znodes that say so.
+"""The cluster before a workload: the replicas of every partition, and the znodes that hold them.
 
 Every broker leads the same number of partitions and follows twice as many, and the partitions that one broker leads
 have their other replicas on all the others, as Kafka's own placement leaves them.
@@ -26,36 +26,36 @@ _FORMER_EPOCH: Final = 1
 
 
 def replicas(partition: int) -> tuple[BrokerId, ...]:
-    """The replicas of a partition of any topic, the leader first."""
+    """Return the replicas of a partition of any topic, the leader first."""
     leader, shift = partition % BROKERS, partition // BROKERS % (BROKERS - 1)
     steps = (0, *(1 + (shift + k) % (BROKERS - 1) for k in range(REPLICATION - 1)))
     return tuple(BrokerId((leader + step) % BROKERS + 1) for step in steps)
 
 
 def name(prefix: str, number: int) -> str:
-    """The name of a topic."""
+    """Return the name of a topic."""
     return f"{prefix}-{number:05}"
 
 
 def partitions(prefix: str, topics: int) -> Iterator[TopicPartition]:
-    """Every partition of so many topics."""
+    """Return every partition of this many topics."""
     return (TopicPartition(name(prefix, t), p) for t in range(topics) for p in range(TOPIC_PARTITIONS))
 
 
 def moved(partition: int) -> tuple[BrokerId, ...]:
-    """Where W8 moves a partition: every replica to the next broker."""
+    """Return the target of W8 for a partition: every replica on the next broker."""
     return tuple(BrokerId(broker % BROKERS + 1) for broker in replicas(partition))
 
 
 def topic(prefix: str, number: int, size: int = TOPIC_PARTITIONS) -> Operation:
-    """A topic as the tools create it, by its znode."""
+    """Return the operation that creates a topic as Kafka's tools do, by its znode."""
     called = name(prefix, number)
     assignments = {p: ReplicaAssignment(replicas(p)) for p in range(size)}
     return Create(paths.topic(called), codecs.encode_topic(TopicImage(called, assignments, topic_id(called), 0)))
 
 
 def roots() -> list[Operation]:
-    """The persistent znodes that brokers ensure, the cluster's id, and the epoch of the controller before us."""
+    """Return the persistent znodes that brokers ensure, the cluster id, and the epoch of an earlier controller."""
     wanted = {*paths.PERSISTENT_PATHS, paths.LATEST_PRODUCER_ID_BLOCK, paths.CLUSTER_ID}
     parents = {path[:end] for path in wanted for end in range(1, len(path)) if path[end] == "/"}
     contents = {
@@ -67,7 +67,7 @@ def roots() -> list[Operation]:
 
 
 def topic_with_states(number: int) -> list[Operation]:
-    """A topic and the state of each of its partitions, led by the preferred replica."""
+    """Return the operations that create a topic with its partition states, led by the preferred replicas."""
     called = name(OLD, number)
     operations: list[Operation] = [topic(OLD, number), Create(paths.topic_partitions(called), None)]
     for p in range(TOPIC_PARTITIONS):
@@ -78,5 +78,5 @@ def topic_with_states(number: int) -> list[Operation]:
 
 
 def topic_id(called: str) -> str:
-    """The id of a topic, the same in every run."""
+    """Return the id of a topic, the same in every run."""
     return base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_OID, called).bytes).decode().rstrip("=")

@@ -1,10 +1,12 @@
-"""``python -m bench.live``: readers of a whole daemon at 100,000 partitions, on a real ZooKeeper, while events come.
+"""``python -m bench.live``: HTTP readers of a whole daemon at 100,000 partitions, on a real ZooKeeper, during events.
 
-Small events come all the time: notifications of ISR changes, a few every second. How long each of them waited, and how
-long the death of a broker took, is read from the audit log of the daemon. The same is measured without readers, with
-one and with four, and while ``/v1/diff`` compares everything: that is asked after until it has ended, and each of the
-answers is measured, and the whole. An event is delayed by as much as the slowest one took longer, from when it came
-until it had ended, than the slowest of those that came while nobody read.
+Small events arrive all the time: notifications of ISR changes, about twenty a second. The time that each of them
+waited, and the time that a broker failure took, are read from the audit log of the daemon. Everything is measured
+without readers, with one and with four, and while ``/v1/diff`` compares the cluster. The client polls that comparison
+until it has ended; each answer is measured, and the comparison as a whole.
+
+The delay of events is a difference: the slowest event of a measurement, from its arrival to its end, less the slowest
+event without a reader.
 """
 
 import argparse
@@ -65,7 +67,7 @@ PATHS: Final = (
 """The paths that operators and their tools read all the time."""
 _DIFF: Final = ("/v1/diff?brokers=false", "/v1/diff")
 _ASK_AGAIN_S: Final = 0.25
-"""So often ``controllerctl diff`` asks how far it is."""
+"""Seconds between two polls, as ``controllerctl diff`` polls."""
 
 
 _HEADS: Final = (
@@ -75,23 +77,23 @@ _HEADS: Final = (
 
 
 class Span(NamedTuple):
-    """Something that was measured; times in ns of CLOCK_MONOTONIC."""
+    """One measurement; times in ns of CLOCK_MONOTONIC."""
 
     name: str
     began_ns: int
     ended_ns: int
     answers: tuple[tuple[float, str], ...]
-    """Milliseconds until the last byte, and of what."""
+    """Milliseconds until the last byte, and the address."""
     cpu_s: float
     zk_reads: int
 
     @property
     def whole(self) -> str:
-        """Milliseconds that it took; of the others only how long they were watched for."""
+        """The milliseconds of a comparison; empty for other measurements, whose length is chosen."""
         return f"{(self.ended_ns - self.began_ns) / 1e6:,.0f}" if self.name in _DIFF else ""
 
     def holds(self, at_ns: int) -> bool:
-        """Whether something happened meanwhile."""
+        """Whether a moment is within the measurement."""
         return self.began_ns <= at_ns <= self.ended_ns
 
 
@@ -99,17 +101,17 @@ class Waits(NamedTuple):
     """The events of a span, in milliseconds."""
 
     idle: list[float]
-    """How long each waited that found nothing in work: the loop kept it waiting, and no other event."""
+    """The wait of each event that arrived while no event was being processed: only the event loop delayed it."""
     notified: list[float]
-    """How long each of the small events was worked on."""
+    """The processing time of each small event."""
     ended: list[float]
-    """The time including the wait in the queue."""
+    """The time of each small event including its wait in the queue."""
     death: float | None = None
-    """How long the death of a broker was worked on."""
+    """The processing time of the broker failure."""
 
 
 class Live:
-    """A cluster whose daemon is asked."""
+    """A cluster whose daemon serves the measured requests."""
 
     def __init__(self, rig: Rig, zk: KazooZooKeeper, http: aiohttp.ClientSession, zk_port: int) -> None:
         self.rig = rig
@@ -120,7 +122,7 @@ class Live:
         self.spans: list[Span] = []
 
     async def notify(self) -> None:
-        """Let an ISR change be told of every few milliseconds, until cancelled."""
+        """Create a notification of an ISR change every 50 ms, until cancelled."""
         while True:
             self._count += 1
             tp = TopicPartition(layout.name(layout.OLD, self._count % 10), self._count % layout.TOPIC_PARTITIONS)
@@ -129,7 +131,7 @@ class Live:
             await asyncio.sleep(_EVENT_EVERY_S)
 
     async def measure(self, name: str, work: Callable[[], Awaitable[Sequence[tuple[float, str]]]]) -> None:
-        """One span."""
+        """Run ``work`` as one measurement."""
         pid, reads = self.rig.controller.process.pid, await read_requests(self._zk_port)
         began_ns, before = time.monotonic_ns(), spent(pid).cpu_s
         answers = await work()
@@ -138,12 +140,12 @@ class Live:
         self.spans.append(Span(name, began_ns, ended_ns, tuple(answers), after - before, reads))
 
     async def ask(self, address: str) -> tuple[float, str]:
-        """One answer."""
+        """Send a GET request; return its milliseconds and the address."""
         took_ms, _ = await self._timed(address)
         return took_ms, address
 
     async def _timed(self, address: str) -> tuple[float, str | None]:
-        """Milliseconds until the last byte; and where to ask again, if the answer says so."""
+        """Return the milliseconds until the last byte, and the ``Location`` to poll, if there is one."""
         began = time.perf_counter()
         async with self._http.get(address) as answer:
             await answer.read()
@@ -151,7 +153,7 @@ class Live:
         return (time.perf_counter() - began) * 1000, answer.headers.get("Location")
 
     async def read(self, readers: int) -> list[tuple[float, str]]:
-        """So many, each through all of it, each from another place."""
+        """Let this many readers request every path, each beginning with another one."""
 
         async def one(first: int) -> list[tuple[float, str]]:
             return [await self.ask(address) for address in [*PATHS[first:], *PATHS[:first]] * _ROUNDS]
@@ -160,18 +162,18 @@ class Live:
         return [answer for answers in found for answer in answers]
 
     async def status(self) -> dict[str, str]:
-        """The head of an answer."""
+        """Return the ``meta`` object of ``/v1/status``."""
         async with self._http.get("/v1/status") as answer:
             meta: dict[str, str] = (await answer.json())["meta"]
             return meta
 
     async def rest(self) -> list[tuple[float, str]]:
-        """No reader is active."""
+        """Wait without a reader."""
         await asyncio.sleep(_QUIET_S)
         return []
 
     async def compare(self, address: str) -> list[tuple[float, str]]:
-        """Everything with ZooKeeper, and with what brokers tell: asked after until that has ended."""
+        """Compare the cluster with ZooKeeper, and with the brokers' metadata; poll until the comparison has ended."""
         took_ms, where = await self._timed(address)
         answers = [(took_ms, address)]
         while where is not None:
@@ -182,12 +184,12 @@ class Live:
         return answers
 
     async def kill_broker(self, readers: int) -> list[tuple[float, str]]:
-        """A broker dies, while so many read."""
+        """End the session of a broker while this many readers send requests."""
         answers: list[tuple[float, str]] = []
 
         async def read_on(first: int) -> None:
             for address in cycle([*PATHS[first:], *PATHS[:first]]):
-                answers.append(await self.ask(address))  # noqa: PERF401  # seen while it goes on
+                answers.append(await self.ask(address))  # noqa: PERF401  # the list is read before this ends
 
         async with AsyncExitStack() as stack:
             for reader in range(readers):
@@ -196,7 +198,7 @@ class Live:
         return answers
 
     def waits(self, span: Span, log: Path) -> Waits:
-        """The events of a span, from the audit log."""
+        """Return the events of a measurement, from the audit log."""
         waits, free_ns, waited = Waits([], [], []), 0, 0.0
         for envelope, record in AuditReader(log):
             if isinstance(record, EventBegin):
@@ -229,13 +231,13 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _cluster(partitions: int, kept: Path, folder: Path) -> AsyncIterator[Live]:
-    """ZooKeeper with the prepared data, stubs that tell clients of it, and a daemon that leads while the block runs."""
+    """Run ZooKeeper with the prepared data, stubs that serve its metadata, and an active daemon for the block."""
     await asyncio.to_thread(restore, kept, folder / "zookeeper")
     async with AsyncExitStack() as stack:
         server = EmbeddedZooKeeper(folder / "zookeeper", heap_mib=HEAP_MIB, durable=True)
         await stack.enter_async_context(server)
         stubs = await stack.enter_async_context(stub_brokers(layout.BROKERS))
-        await stubs.tell(partitions)
+        await stubs.serve_metadata(partitions)
         zk = await stack.enter_async_context(session(server.connect))
         rig = Rig(Plan(partitions, ("W3", "W1"), 0), server, stubs, folder / "controllerd")
         stack.push_async_callback(rig.close)
@@ -248,33 +250,36 @@ async def _cluster(partitions: int, kept: Path, folder: Path) -> AsyncIterator[L
 
 
 async def run(partitions: int, readers: int, cache: Path, console: Console) -> bool:
-    """Everything at this size; whether readers and events wait for no longer than they may."""
+    """Measure at this size; return whether every wait is within its limit."""
     kept = await template(partitions, cache)
     with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as name:
         console.print(f"[1/3] {partitions:,} partitions: a controller starts", style="dim", markup=False)
         async with _cluster(partitions, kept, Path(name)) as live:
             await _watch(live, readers, console)
             cluster_id = (await live.status())["cluster_id"]
-            await live.rig.controller.process.terminate()  # so that the log is whole
+            await live.rig.controller.process.terminate()  # so that the audit log is complete
             return show(console, live, live.rig.controller.audit_directory(cluster_id))
 
 
 async def _watch(live: Live, readers: int, console: Console) -> None:
     console.print("[2/3] readers, and /v1/diff, while small events come", style="dim", markup=False)
     async with _beside(live.notify()):
-        await live.measure("nobody reads", live.rest)
+        await live.measure("no reader", live.rest)
         await live.measure("first answers", lambda: live.read(1))
         for number in dict.fromkeys((1, readers)):
             await live.measure(f"readers: {number}", partial(live.read, number))
         for address in _DIFF:
             await live.measure(address, partial(live.compare, address))
-        await live.measure("nobody reads", live.rest)
+        await live.measure("no reader", live.rest)
     console.print(f"[3/3] a broker dies while {readers} read", style="dim", markup=False)
     await live.measure(f"a broker dies, readers: {readers}", lambda: live.kill_broker(readers))
 
 
 def show(console: Console, live: Live, log: Path) -> bool:
-    """A line for each span; whether nobody waited for too long. What ZooKeeper or a death takes is only shown."""
+    """Print a line for each measurement; return whether every wait is within its limit.
+
+    The time of ZooKeeper and of the broker failure has no limit here.
+    """
     table = Table("", *_HEADS)
     waits = [live.waits(span, log) for span in live.spans]
     alone = max(max(each.ended, default=0.0) for span, each in zip(live.spans, waits, strict=True) if not span.answers)
@@ -292,7 +297,7 @@ def show(console: Console, live: Live, log: Path) -> bool:
 
 
 def _row(live: Live, span: Span, waits: Waits) -> Iterator[str]:
-    """The columns but for the last."""
+    """Yield every column but the last."""
     took = sorted(span.answers)
     yield from (span.name, span.whole, str(len(took)), *_shown([took_ms for took_ms, _ in took], 95))
     yield from (took[-1][1] if took else "", str(len(waits.idle)))
@@ -303,7 +308,7 @@ def _row(live: Live, span: Span, waits: Waits) -> Iterator[str]:
 
 
 def _shown(values: Sequence[float], percent: int) -> tuple[str, str, str]:
-    """The median, this percentile and the largest; nothing of nothing."""
+    """Return the median, this percentile and the maximum as text; empty texts without values."""
     if not values:
         return ("", "", "")
     found = (values[len(values) // 2], values[len(values) * percent // 100], values[-1])
@@ -311,7 +316,7 @@ def _shown(values: Sequence[float], percent: int) -> tuple[str, str, str]:
 
 
 def main() -> int:
-    """Measure as asked on the command line."""
+    """Measure with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.live")
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--readers", type=int, default=4, help="how many at once (default 4)")

@@ -1,4 +1,4 @@
-"""Observe the daemon from outside while it works: its loop, its processor time, its memory, its ZooKeeper."""
+"""Observe the daemon from outside: its event loop, its processor time, its memory, its ZooKeeper requests."""
 
 import asyncio
 import os
@@ -16,34 +16,34 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Spent(NamedTuple):
-    """Of a process since its start: seconds of processor time, and the peak of its resident memory in MiB."""
+    """Seconds of processor time of a process since its start, and the peak of its resident memory in MiB."""
 
     cpu_s: float
     rss_mib: float
 
 
 def spent(pid: int) -> Spent:
-    """The processor time of this process so far."""
+    """Return the processor time and memory of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     peak = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return Spent((int(fields[11]) + int(fields[12])) / _TICKS, int(peak.split()[1]) / 1024)
 
 
 def busy_s() -> float:
-    """Seconds of processor time that this machine has given to anybody, or had taken away by its host."""
+    """Return the seconds of processor time of all processes of this machine, with those that its host withheld."""
     user, nice, system, _idle, _waiting, irq, softirq, steal, *_ = Path("/proc/stat").read_text().split()[1:]
     return sum(map(int, (user, nice, system, irq, softirq, steal))) / _TICKS
 
 
 async def read_requests(port: int) -> int:
-    """Read requests that the ZooKeeper server has answered, a MultiRead of many znodes as one; pings count as well."""
+    """Return the read requests that the ZooKeeper server has answered. A MultiRead counts once; pings count as well."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     writer.write(b"mntr")
     lines = (await reader.read()).decode().splitlines()
     writer.close()
     values = dict(line.split("\t", 1) for line in lines if "\t" in line)
     if _READS not in values:
-        raise BenchError("ZooKeeper does not tell its read requests")
+        raise BenchError("ZooKeeper does not report its read requests")
     return int(values[_READS])
 
 
@@ -55,10 +55,10 @@ class Ask(NamedTuple):
 
 
 class LoopProbe:
-    """Asks ``/livez`` every 10 ms: the longest wait is the longest time that the event loop was away, or a little less.
+    """Request ``/livez`` every 10 ms. The longest wait is about the longest time that the event loop was blocked.
 
-    It sees what a client sees, so a wait for a processor counts as well; ``late_ns`` tells how late the probe itself
-    was, in the same way.
+    The probe measures as a client does, so a wait for a processor counts as well. ``late_ns`` holds the delays of the
+    probe itself.
     """
 
     def __init__(self, address: str) -> None:
@@ -69,7 +69,7 @@ class LoopProbe:
         self.late_ns: list[Ask] = []
 
     async def run(self) -> None:
-        """Ask until cancelled; while nobody listens, knock."""
+        """Send requests until cancelled; connect again while the port is closed."""
         while True:
             with suppress(OSError, asyncio.IncompleteReadError):
                 await self._ask_on_one_connection()
@@ -96,6 +96,6 @@ class LoopProbe:
 
 
 def worst_ms(asked: list[Ask], began_ns: int, ended_ns: int) -> float:
-    """The longest wait that overlaps this time, in milliseconds."""
+    """Return the longest wait that overlaps this time, in milliseconds."""
     within = (ask.took_ns for ask in asked if ask.at_ns <= ended_ns and ask.at_ns + ask.took_ns >= began_ns)
     return max(within, default=0) / 1e6

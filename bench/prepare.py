@@ -1,4 +1,4 @@
-"""A ZooKeeper that holds a cluster of a given size already: its data is made once, kept, and copied for each run."""
+"""Prepared data of a ZooKeeper that holds a cluster of a given size: made once, cached, and copied for each run."""
 
 import os
 import shutil
@@ -11,49 +11,49 @@ from typing import Final
 from bench import layout
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.record.records import Record
-from controllerd.zk.access import Check, Committed, Create, Delete, Operation, SetData
+from controllerd.zk.access import CheckVersion, Committed, Create, Delete, Operation, SetData
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from events.base import Event
 
 HEAP_MIB: Final = 2_048
 SESSION_MS: Final = 60_000
-"""So long that the harness's own sessions hardly ping while something is measured."""
+"""A long timeout, so that the harness's own sessions hardly ping during a measurement."""
 WAIT_S: Final = 60.0
 _FORMAT: Final = 1
-"""To be raised when the layout changes: what was made before is not used any more."""
+"""A version of the layout. Raise it when the layout changes, so that older data is not used."""
 _TRANSACTION: Final = 500
 _SCRATCH: Final = "/bench-warm-up"
 _SCRATCH_DATA: Final = b"x" * 80
 _WARMING: Final = 100
-"""Times five transactions of 500 operations."""
+"""Rounds of the warm-up, each of five transactions of 500 operations."""
 
 
 class BenchError(Exception):
-    """Something was refused that must work, or what was measured is not valid."""
+    """An operation of the harness was refused, or a measurement is not valid."""
 
 
-class _Unheard:
+class _IgnoreEvents:
     """Ignore the events of the harness's session."""
 
     def record(self, *records: Record) -> None:
-        """Forget."""
+        """Drop the records."""
 
     async def accepted(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     def put(self, event: Event) -> None:
-        """Forget."""
+        """Drop the event."""
 
     def clear_and_put(self, event: Event) -> None:
-        """The session is lost: the next operation says so."""
+        """Drop the event of a lost session: the next operation fails with that error."""
 
 
 @asynccontextmanager
 async def session(connect: str) -> AsyncIterator[KazooZooKeeper]:
-    """A ZooKeeper session of the harness."""
-    unheard = _Unheard()
-    opened = ZooKeeperSession(connect, SESSION_MS, unheard, unheard)
+    """Open a ZooKeeper session of the harness for the block."""
+    ignored = _IgnoreEvents()
+    opened = ZooKeeperSession(connect, SESSION_MS, ignored, ignored)
     zk = KazooZooKeeper(opened)
     await opened.open(WAIT_S)
     try:
@@ -64,7 +64,7 @@ async def session(connect: str) -> AsyncIterator[KazooZooKeeper]:
 
 
 async def commit(zk: KazooZooKeeper, operations: Sequence[Operation]) -> None:
-    """Write without a fence; up to 500 operations are one transaction, and so one cause of one event.
+    """Write without a check of the controller epoch. Up to 500 operations are one transaction, which causes one event.
 
     :raises BenchError: ZooKeeper refused.
     """
@@ -75,18 +75,18 @@ async def commit(zk: KazooZooKeeper, operations: Sequence[Operation]) -> None:
 
 
 def default_cache() -> Path:
-    """Where the prepared data is kept: the user's cache folder."""
+    """Return the folder of the prepared data, in the user's cache folder."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "controllerd" / "bench"
 
 
 async def template(partitions: int, cache: Path) -> Path:
-    """The data of a ZooKeeper with a cluster of this size, from the cache or made now."""
+    """Return the data of a ZooKeeper with a cluster of this size, from the cache or made now."""
     kept = cache / f"zookeeper-{_FORMAT}-{partitions}"
     if not _is_there(kept):
         with tempfile.TemporaryDirectory(prefix="making-", dir=cache) as folder:
             made = await _make(Path(folder), partitions // layout.TOPIC_PARTITIONS)
-            if not _is_there(kept):  # somebody else may have made it meanwhile
+            if not _is_there(kept):  # another run may have made it meanwhile
                 made.rename(kept)
     return kept
 
@@ -102,7 +102,7 @@ async def _make(folder: Path, topics: int) -> Path:
             await commit(zk, layout.roots())
             for number in range(topics):
                 await commit(zk, layout.topic_with_states(number))
-        await server.restart()  # a server writes a snapshot of everything when it starts
+        await server.restart()  # a server writes a whole snapshot when it starts
     data = folder / "data"
     _keep_only_the_last_snapshot(data / "version-2")
     return data
@@ -119,9 +119,9 @@ def _remove(files: Iterable[Path]) -> None:
 
 
 async def warm_up(zk: KazooZooKeeper) -> None:
-    """Have a fresh server do beside the cluster what it will have to do, until its compiler has seen it often."""
+    """Run typical transactions on scratch znodes, so that the JVM of a fresh server has compiled their code."""
     scratch = [f"{_SCRATCH}/{number}" for number in range(_TRANSACTION - 1)]
-    guard = Check(_SCRATCH, 0)
+    guard = CheckVersion(_SCRATCH, 0)
     create: tuple[Operation, ...] = (guard, *(Create(path, _SCRATCH_DATA) for path in scratch))
     write: tuple[Operation, ...] = (guard, *(SetData(path, _SCRATCH_DATA, -1) for path in scratch))
     delete: tuple[Operation, ...] = (guard, *(Delete(path, -1) for path in scratch))
@@ -133,6 +133,6 @@ async def warm_up(zk: KazooZooKeeper) -> None:
 
 
 def restore(kept: Path, folder: Path) -> None:
-    """Copy the prepared data into ``folder`` and let the disk come to rest: what follows waits for the disk."""
+    """Copy the prepared data into ``folder`` and flush it, so that no later step waits for the disk."""
     shutil.copytree(kept, folder / "data")
     os.sync()

@@ -1,4 +1,4 @@
-"""Where the time of a workload goes, from the samples of ``bench/profiled.py``."""
+"""The time of a workload by function, from the samples of ``bench/profiled.py``."""
 
 import json
 from collections import Counter
@@ -13,7 +13,10 @@ _IDLE: Final = ("Selector.select", "Selector.poll")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One workload in ns of wall clock. ``own``: where the main thread was; ``within``: all that was on its stack."""
+    """One workload in ns of wall clock.
+
+    ``own`` counts the function that the main thread executed, ``within`` every function on its stack.
+    """
 
     workload: str
     total_ns: int
@@ -22,22 +25,22 @@ class Profile:
     within: Counter[str]
 
     def lines(self, top: int = 25) -> list[str]:
-        """As text: seconds, and shares of the time in which the main thread did not wait in its selector."""
+        """Return text lines: seconds, and shares of the time in which the main thread did not wait in its selector."""
         busy = max(1, self.total_ns - self.idle_ns)
         waited = self.idle_ns / max(1, self.total_ns)
-        told = [f"{self.workload}: {self.total_ns / 1e9:.2f} s, {waited:.0%} of it waiting in the selector"]
+        lines = [f"{self.workload}: {self.total_ns / 1e9:.2f} s, {waited:.0%} of it waiting in the selector"]
         shared = {
             place for place, ns in self.within.items() if ns > _SHARED * busy
-        }  # the way to the event loop and into it
+        }  # the calls that lead to the event loop and into it
         within = Counter({place: ns for place, ns in self.within.items() if place not in shared})
         for title, counts in (("in the function itself", self.own), ("with what it calls", within)):
-            told.append(f"  {title}:")
-            told += [f"    {ns / busy:6.1%} {ns / 1e9:7.3f} s  {place}" for place, ns in counts.most_common(top)]
-        return told
+            lines.append(f"  {title}:")
+            lines += [f"    {ns / busy:6.1%} {ns / 1e9:7.3f} s  {place}" for place, ns in counts.most_common(top)]
+        return lines
 
 
 def read_profiles(path: Path, spans: Sequence[tuple[str, int, int]]) -> list[Profile]:
-    """The profile of each span: its name, beginning and end in ns of CLOCK_MONOTONIC."""
+    """Return the profile of each span; a span is its name, beginning and end in ns of CLOCK_MONOTONIC."""
     content = json.loads(path.read_text(encoding="utf-8"))
     stacks: list[list[str]] = content["stacks"]
     return [
@@ -47,7 +50,7 @@ def read_profiles(path: Path, spans: Sequence[tuple[str, int, int]]) -> list[Pro
 
 
 def profile_of(name: str, samples: Iterable[tuple[Sequence[str], int]]) -> Profile:
-    """From stacks, the innermost place first, and the time that each stands for."""
+    """Return the profile of stacks, the innermost place first, each with its time."""
     own: Counter[str] = Counter()
     within: Counter[str] = Counter()
     idle = total = 0

@@ -1,8 +1,8 @@
-"""controllerd under a sampling profiler: every few milliseconds of wall clock, where its main thread is.
+"""Run controllerd under a sampling profiler, which samples the stack of its main thread every 2 ms of wall clock.
 
 ``python bench/profiled.py FILE run ...`` runs the daemon as ``controllerd run ...`` would, and writes the samples when
-it ends. By wall clock, because a loop that waits for ZooKeeper takes time as well; a sampler costs far less than a
-tracer and does not make small functions look dear.
+the daemon ends. Wall clock counts, because a wait for ZooKeeper takes time as well. A sampler costs far less than a
+tracer, and does not make small functions look expensive.
 """
 
 import json
@@ -21,12 +21,12 @@ _DEPTH: Final = 60
 
 
 def place(code: CodeType) -> str:
-    """A function as ``package/module.py:function``."""
+    """Return a function as ``package/module.py:function``."""
     return f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_qualname}"
 
 
 def stack_of(frame: FrameType | None, named: Callable[[CodeType], str]) -> tuple[str, ...]:
-    """The places of a stack, the innermost first."""
+    """Return the places of a stack, the innermost first."""
     places: list[str] = []
     while frame is not None and len(places) < _DEPTH:
         places.append(named(frame.f_code))
@@ -35,7 +35,7 @@ def stack_of(frame: FrameType | None, named: Callable[[CodeType], str]) -> tuple
 
 
 class Sampler(threading.Thread):
-    """Collects where the main thread is. A sample that came late for want of the interpreter's lock weighs more."""
+    """Sample the stack of the main thread. A sample that was late, because of the GIL, counts for more time."""
 
     def __init__(self) -> None:
         super().__init__(name="profiler", daemon=True)
@@ -62,7 +62,7 @@ class Sampler(threading.Thread):
         return known
 
     def save(self, path: Path) -> None:
-        """Stop, and write everything down."""
+        """Stop sampling, and write the samples to a file."""
         self._ended.set()
         self.join()
         content = {"stacks": list(self._stacks), "samples": self._samples}

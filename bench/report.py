@@ -1,4 +1,4 @@
-"""The figures as tables for people, beside the built-in controller and the targets, and as a file for programs."""
+"""The figures as tables, compared with the built-in controller and the targets, and as a JSON file."""
 
 import json
 import math
@@ -47,16 +47,16 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Of at least one value."""
+        """Return the spread of at least one value."""
         return cls(statistics.median(values), min(values), max(values))
 
 
 Key = tuple[int, str, str]
-"""Partitions, workload, metric."""
+"""The number of partitions, the workload and the metric."""
 
 
 def spreads(results: Iterable[Result], slow: str = "none") -> dict[Key, Spread]:
-    """The median and the range of every metric of the runs with stubs of this kind."""
+    """Return the median and the range of every metric of the runs with stubs of this kind."""
     points: dict[Key, list[float]] = defaultdict(list)
     for one in results:
         if one.slow == slow:
@@ -66,7 +66,7 @@ def spreads(results: Iterable[Result], slow: str = "none") -> dict[Key, Spread]:
 
 
 class Line(NamedTuple):
-    """A row of the table of one size. ``verdict`` is PASS, MISS, or empty where nothing is demanded."""
+    """A row of the table of one size. ``verdict`` is PASS, MISS, or empty without a limit."""
 
     row: Row
     ours: Spread
@@ -76,13 +76,13 @@ class Line(NamedTuple):
 
 
 def limit_of(row: Row, partitions: int, peer: float | None) -> float | None:
-    """The most that is allowed: the target, which is one for 100,000 partitions, or what the built-in one needs."""
+    """Return the limit: the target, which exists for 100,000 partitions, or else the built-in controller's figure."""
     target = TARGETS.get((row.workload, row.metric)) if partitions == TARGET_SIZE else None
     return peer if target is None and row.metric in MAY_NOT_EXCEED else target
 
 
 def lines(results: Sequence[Result], partitions: int, new_topics: int) -> list[Line]:
-    """The comparison at one size."""
+    """Return the comparison at one size."""
     known = spreads(results)
     found = []
     for row in ROWS:
@@ -96,7 +96,7 @@ def lines(results: Sequence[Result], partitions: int, new_topics: int) -> list[L
 
 
 def costs_too_much(verdicts: Iterable[Line]) -> bool:
-    """Whether anything was counted that is not allowed. Times depend on the machine: the tables show what they miss."""
+    """Whether a count exceeds its limit. Times depend on the machine, so they only appear in the tables."""
     return any(line.verdict == "MISS" and line.row.metric in _COUNTED for line in verdicts)
 
 
@@ -105,7 +105,7 @@ def _text(value: float | None, digits: int) -> str:
 
 
 def table_of(compared: Sequence[Line], partitions: int) -> Table:
-    """One line per metric: ours (median and range), the built-in controller's, the limit, the verdict."""
+    """Return a table of one line per metric: ours (median and range), the built-in controller's, limit, verdict."""
     table = Table(
         title=f"{partitions:,} partitions, RF {layout.REPLICATION}, {layout.BROKERS} stubs", title_justify="left"
     )
@@ -126,7 +126,7 @@ def table_of(compared: Sequence[Line], partitions: int) -> Table:
 
 
 def exponent(points: Mapping[int, float]) -> float:
-    """The power of the size with which a value grows, fitted over all sizes: 1 is linear, 0 does not depend on it."""
+    """Return the power of the size with which a value grows, fitted over all sizes: 1 is linear, 0 is constant."""
     pairs = [(math.log(size), math.log(value)) for size, value in points.items() if value > 0]
     if len(pairs) < 2:
         return 0.0
@@ -135,7 +135,7 @@ def exponent(points: Mapping[int, float]) -> float:
 
 
 def linearity_of(results: Sequence[Result]) -> list[tuple[str, str, dict[int, float], float]]:
-    """Workload, metric, median by size, and the power with which it grows."""
+    """Return workload, metric, median by size, and the power with which the median grows."""
     points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for (size, workload, metric), spread in spreads(results).items():
         points[workload, metric][size] = spread.median
@@ -144,7 +144,7 @@ def linearity_of(results: Sequence[Result]) -> list[tuple[str, str, dict[int, fl
 
 
 def linearity_table(results: Sequence[Result]) -> Table:
-    """Values by size, and per 10,000 partitions the growth."""
+    """Return a table of the values by size, with the power of their growth."""
     rows = linearity_of(results)
     sizes = sorted({size for _, _, points, _ in rows for size in points})
     table = Table(title="growth with the size (power 1.0: linear; 0: independent)", title_justify="left")
@@ -160,7 +160,7 @@ def linearity_table(results: Sequence[Result]) -> Table:
 
 
 class Growth(NamedTuple):
-    """A metric of a workload at each size. ``allowed`` is the most at the largest one; None: nothing is demanded."""
+    """A metric of a workload at each size. ``allowed`` is the limit at the largest size; None: there is no limit."""
 
     row: Row
     points: Mapping[int, float]
@@ -168,19 +168,19 @@ class Growth(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How much more the largest size costs than the smallest."""
+        """The cost of the largest size divided by that of the smallest."""
         return self.points[max(self.points)] / (self.points[min(self.points)] or 1.0)
 
     @property
     def verdict(self) -> str:
-        """PASS, MISS, or empty where nothing is demanded."""
+        """PASS, MISS, or empty without a limit."""
         if self.allowed is None:
             return ""
         return "PASS" if self.points[max(self.points)] <= self.allowed else "MISS"
 
 
 def growth_of(results: Sequence[Result]) -> list[Growth]:
-    """Medians by size of what grows with the number of partitions that are deleted or moved."""
+    """Return the medians by size of the metrics that grow with the number of deleted or moved partitions."""
     points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for (size, workload, metric), spread in spreads(results).items():
         points[workload, metric][size] = spread.median
@@ -189,7 +189,7 @@ def growth_of(results: Sequence[Result]) -> list[Growth]:
 
 
 def growth_table(growth: Sequence[Growth]) -> Table:
-    """Values by size and their ratio: where twice the partitions cost more than twice as much, something is wrong."""
+    """Return a table of the values by size and their ratio: twice the partitions may cost twice as much."""
     table = Table(title="deletions and reassignments: smaller size, larger size, and their ratio", title_justify="left")
     for column, justify in (("", "left"), ("metric", "left")):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]  # one of rich's words
@@ -209,7 +209,7 @@ def growth_table(growth: Sequence[Growth]) -> Table:
 
 
 def slow_table(results: Sequence[Result], partitions: int) -> Table:
-    """Waits of the other stubs for one that is late, or silent, from the start: nothing is what it should be."""
+    """Return a table of the waits of the other stubs while one is late or silent; the waits should not depend on it."""
     table = Table(title=f"W12 at {partitions:,}: the other stubs while one is late or silent", title_justify="left")
     for column in ("", "metric", "all answer", f"one {SLOW_S:g} s late", "one silent"):
         table.add_column(column, justify="left" if column in {"", "metric"} else "right")
@@ -229,7 +229,7 @@ def slow_table(results: Sequence[Result], partitions: int) -> Table:
 
 
 def machine() -> dict[str, object]:
-    """Where it was measured, and what."""
+    """Describe the machine and the measured versions."""
     return {
         "processors": os.cpu_count(),
         "machine": platform.machine(),
@@ -250,7 +250,7 @@ def _git(*arguments: str) -> str:
 
 
 def as_json(results: Sequence[Result], verdicts: Mapping[int, Sequence[Line]], load: Sequence[float]) -> str:
-    """Machine, versions, verdicts and every raw point."""
+    """Return machine, versions, verdicts and every raw point as JSON."""
     content = {
         "machine": machine(),
         "arguments": sys.argv[1:],

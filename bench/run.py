@@ -1,6 +1,6 @@
-"""One run: a restored ZooKeeper, stubs, a fresh controllerd, and one workload after another, watched from outside.
+"""One run: a restored ZooKeeper, stubs, a fresh controllerd, and one workload after another, observed from outside.
 
-While something is measured the harness only waits; everything is taken apart when the run is over.
+During a measurement the harness only waits. It decodes requests and logs when the run is over.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from bench.frames import State
 from bench.observe import Ask, LoopProbe, Spent, busy_s, read_requests, spent
 from bench.prepare import HEAP_MIB, SESSION_MS, WAIT_S, BenchError, commit, restore, session, template, warm_up
 from bench.shutdown import shut_down
-from bench.stubs import LOOPBACK, Arrived, StubBrokers, read_saved, stub_brokers
+from bench.stubs import LOOPBACK, ReceivedFrame, StubBrokers, read_saved, stub_brokers
 from controllerd.core.model import Broker, BrokerId, Endpoint, ReplicaAssignment, TopicPartition
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
@@ -34,7 +34,7 @@ SLOW: Final = BrokerId(layout.BROKERS)
 SLOW_S: Final = 5.0
 _CONTROLLER_SESSION_MS: Final = 18_000
 _NO_REBALANCE: Final = {"CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false"}
-"""Partitions that were moved have other preferred leaders afterwards: their election would come at any time."""
+"""No preferred elections: moved partitions have other preferred leaders, whose election would come at any time."""
 _POLL_S: Final = 0.05
 _CALM_S: Final = 0.5
 _LONGEST_S: Final = 300.0
@@ -43,14 +43,14 @@ _PROFILED: Final = Path(__file__).with_name("profiled.py")
 Status = dict[str, Any]
 
 GROWING: Final = ("W7", "W8", "W8S")
-"""Workloads whose size is the number of partitions that they delete or move, whatever else there is."""
+"""Workloads whose size is the number of partitions that they delete or move, not the size of the cluster."""
 MOVED_TOPICS: Final = 10
-"""Over so many topics W8 spreads what it moves."""
+"""The number of topics whose partitions W8 moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: ``workloads`` one after another at this size; W12 slows down a stub from the start."""
+    """The plan of a run: ``workloads`` one after another at this size. W12 slows down a stub from the start."""
 
     partitions: int
     workloads: tuple[str, ...]
@@ -60,9 +60,9 @@ class Plan:
     in_full: bool = False
     """Whether the stubs name every partition in their answers, as brokers do."""
     warm: bool = False
-    """Whether ZooKeeper has been at work for a while, as it has where a controller dies."""
+    """Whether ZooKeeper is warmed up, as it is when the controller of a running cluster fails."""
     profile: Path | None = None
-    """Where the samples of the profiler go."""
+    """The file for the samples of the profiler."""
     affected: int = 0
     """How many partitions W7 deletes, or W8 moves."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -70,16 +70,16 @@ class Plan:
 
     @property
     def topics(self) -> int:
-        """How many topics there are before."""
+        """The number of topics before the workloads."""
         return self.partitions // layout.TOPIC_PARTITIONS
 
     @property
-    def at_the_end(self) -> list[TopicPartition]:
-        """Every partition that there is after the workloads."""
+    def final_partitions(self) -> list[TopicPartition]:
+        """Every partition that exists after the workloads."""
         every = [*layout.partitions(layout.OLD, self.topics)]
         if "W6" in self.workloads:
             every += layout.partitions(layout.NEW, self.new_topics)
-        return [tp for tp in (*every, *self.big) if tp.topic not in self.doomed]
+        return [tp for tp in (*every, *self.big) if tp.topic not in self.deleted_topics]
 
     @property
     def big(self) -> list[TopicPartition]:
@@ -88,7 +88,7 @@ class Plan:
         return [TopicPartition(layout.name(layout.BIG, 0), p) for p in range(size)]
 
     @property
-    def doomed(self) -> list[str]:
+    def deleted_topics(self) -> list[str]:
         """The topics that W7 deletes."""
         number = self.affected // layout.TOPIC_PARTITIONS if "W7" in self.workloads else 0
         return [layout.name(layout.OLD, topic) for topic in range(number)]
@@ -105,7 +105,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One workload as watched. Times in ns of CLOCK_MONOTONIC; ``realtime_ns`` is to be added to get the wall clock."""
+    """One observed workload. Times in ns of CLOCK_MONOTONIC; add ``realtime_ns`` to get the wall clock."""
 
     workload: str
     began_ns: int
@@ -117,18 +117,18 @@ class Window:
     zk_cpu_s: float = 0.0
     """Seconds of processor time of the ZooKeeper server."""
     others: float = 0.0
-    """The share of the machine's processors that went to processes which have nothing to do with the run."""
+    """The share of the machine's processors that other processes used."""
     answered_ns: int = 0
     """W5: when the last ControlledShutdown was answered."""
 
 
 @dataclass(slots=True)
-class Watched:
-    """A run as it was watched."""
+class ObservedRun:
+    """The observations of a run."""
 
     plan: Plan
     windows: list[Window] = field(default_factory=list)
-    arrived: list[Arrived] = field(default_factory=list)
+    arrived: list[ReceivedFrame] = field(default_factory=list)
     logged: list[LoggedTransaction] = field(default_factory=list)
     states: dict[TopicPartition, State] = field(default_factory=dict)
     """The partition states in ZooKeeper at the end."""
@@ -160,7 +160,7 @@ class Rig:
             settings={**_NO_REBALANCE, **plan.settings},
         )
         self.probe = LoopProbe(self.controller.http)
-        self.watched = Watched(plan)
+        self.watched = ObservedRun(plan)
         self._answered_ns = 0
 
     async def register(self, broker: BrokerId) -> None:
@@ -178,10 +178,10 @@ class Rig:
         for registration in self._brokers.values():
             await registration.close()
 
-    # -- the workloads: what causes them, and how it is seen that they are over ----------------------------------------
+    # -- the workloads: their causes, and the conditions of their end --------------------------------------------------
 
     async def perform(self, workload: str, zk: KazooZooKeeper) -> None:
-        """Cause a workload and watch until it is over."""
+        """Cause a workload, and observe until it is over."""
         match workload:
             case "W3":
                 await self._watch(workload, self._start, self._has_loaded)
@@ -202,9 +202,9 @@ class Rig:
                 self._partitions += self._plan.new_topics * layout.TOPIC_PARTITIONS
                 await self._watch(workload, lambda: commit(zk, new), self._has_loaded)
             case "W7":
-                doomed = [Create(paths.delete_topic(topic), None) for topic in self._plan.doomed]
+                deletions = [Create(paths.delete_topic(topic), None) for topic in self._plan.deleted_topics]
                 self._partitions -= self._plan.affected
-                await self._watch(workload, lambda: commit(zk, doomed), self._has_loaded)
+                await self._watch(workload, lambda: commit(zk, deletions), self._has_loaded)
             case "W8" | "W8S":
                 await self._create_big(zk)
                 await self._stubs.catch_up(self.controller.kafka_port.port, self._epochs)
@@ -213,19 +213,19 @@ class Rig:
                 raise BenchError(f"there is no workload {workload}")
 
     async def _create_big(self, zk: KazooZooKeeper) -> None:
-        """The topic of W8S, which is there before anything is measured."""
+        """Create the topic of W8S before the measurement."""
         if size := len(self._plan.big):
             await commit(zk, [layout.topic(layout.BIG, 0, size)])
             self._partitions += size
             await self._calm("creation", self._has_loaded)
 
     async def _reassign(self, zk: KazooZooKeeper) -> None:
-        """Ask for the moves, and wait until the request is gone."""
+        """Create the znode that requests the reassignments, and wait until the controller deletes it."""
         await commit(zk, [Create(paths.REASSIGN_PARTITIONS, codecs.encode_reassignments(self._plan.moves))])
         deadline = time.monotonic() + _LONGEST_S
         while (await zk.read([paths.REASSIGN_PARTITIONS]))[0] is not None:
             if time.monotonic() > deadline:
-                raise BenchError(f"nothing was moved within {_LONGEST_S:g} s")
+                raise BenchError(f"the reassignments did not end within {_LONGEST_S:g} s")
             await asyncio.sleep(_POLL_S)
 
     async def _start(self) -> None:
@@ -242,13 +242,13 @@ class Rig:
         counts = status["counts"]
         return bool(status["role"] == "active" and counts["partitions"] == self._partitions and not counts["waiting"])
 
-    # -- watching ------------------------------------------------------------------------------------------------------
+    # -- observing -----------------------------------------------------------------------------------------------------
 
     def _spent(self) -> Spent:
         return spent(self.controller.process.pid) if self.controller.process.running else Spent(0, 0)
 
     def _foreign_s(self) -> float:
-        """Processor time of everybody but us."""
+        """Return the processor time of all processes that are no part of the run."""
         times = os.times()
         ours = self._spent().cpu_s + spent(self._server.process.pid).cpu_s + spent(self._stubs.pid).cpu_s
         return busy_s() - ours - times.user - times.system
@@ -270,7 +270,7 @@ class Rig:
         )
 
     async def _calm(self, workload: str, is_over: Callable[[Status], bool]) -> None:
-        """Wait until nothing has arrived for half a second, and the daemon says that it has nothing left to do."""
+        """Wait until no request has arrived for half a second, and the daemon reports that it is idle."""
         began = changed = time.monotonic()
         count: list[int] = []
         while (now := time.monotonic()) < began + _LONGEST_S:
@@ -291,15 +291,15 @@ class Rig:
         waiting = sum(broker["queue_depth"] for broker in status["brokers"] if broker["id"] not in late)
         return not queue["depth"] and not queue["current_event"] and not waiting
 
-    # -- afterwards ----------------------------------------------------------------------------------------------------
+    # -- after the workloads -------------------------------------------------------------------------------------------
 
-    async def collect(self, zk: KazooZooKeeper, folder: Path) -> Watched:
-        """Everything that is needed to take the run apart."""
+    async def collect(self, zk: KazooZooKeeper, folder: Path) -> ObservedRun:
+        """Collect everything that ``analyse`` needs."""
         watched = self.watched
         await self._stubs.save(folder / "arrived")
         watched.arrived = await asyncio.to_thread(lambda: list(read_saved(folder / "arrived")))
         watched.logged = await asyncio.to_thread(TransactionLog(folder / "zookeeper" / "data").read_new)
-        watched.states = await _states(zk, self._plan.at_the_end)
+        watched.states = await _states(zk, self._plan.final_partitions)
         watched.replicas = await _assignments(zk, self._plan)
         watched.brokers = sorted(self._brokers)
         watched.asked, watched.late = self.probe.asked, self.probe.late_ns
@@ -307,8 +307,11 @@ class Rig:
 
 
 async def _assignments(zk: KazooZooKeeper, plan: Plan) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """The assignments in the topic znodes. :raises BenchError: something still moves, or is not where it was to go."""
-    names = list(dict.fromkeys(tp.topic for tp in plan.at_the_end))
+    """Read the assignments in the topic znodes.
+
+    :raises BenchError: a reassignment has not ended, or has not reached its target
+    """
+    names = list(dict.fromkeys(tp.topic for tp in plan.final_partitions))
     nodes, found = await zk.read([paths.topic(name) for name in names]), {}
     for name, node in zip(names, nodes, strict=True):
         if node is None:
@@ -335,8 +338,12 @@ async def _states(zk: KazooZooKeeper, wanted: Sequence[TopicPartition]) -> dict[
     return states
 
 
-async def perform(plan: Plan, cache: Path) -> Watched:
-    """A whole run. :raises BenchError: something did not end, or was refused. :raises DevError: did not come up."""
+async def perform(plan: Plan, cache: Path) -> ObservedRun:
+    """Perform a whole run.
+
+    :raises BenchError: a workload did not end, or an operation was refused
+    :raises DevError: a server did not start
+    """
     kept = await template(plan.partitions, cache)
     with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as name:
         folder = Path(name)
@@ -370,8 +377,8 @@ async def _perform_all(rig: Rig, plan: Plan, stubs: StubBrokers, zk: KazooZooKee
 
 
 @asynccontextmanager
-async def _background(work: Any) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
+async def _background(run: Any) -> AsyncIterator[None]:
+    task = asyncio.create_task(run)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A broker that wants to stop asks its controller until it leads nothing any more: ControlledShutdown version 3."""
+"""The ControlledShutdown requests (version 3) of a broker, repeated until it leads no partition any more."""
 
 from typing import Final
 
@@ -15,7 +15,10 @@ _ANSWER_S: Final = 120.0
 
 
 async def shut_down(port: int, broker: BrokerId, broker_epoch: int) -> int:
-    """Ask until nothing remains; how often that took. :raises BenchError: it is refused, or there is no end to it."""
+    """Send requests until no partition remains; return their number.
+
+    :raises BenchError: a request is refused, or partitions remain after the last attempt
+    """
     connection = await KafkaConnection.connect(LOOPBACK, port, str(broker), request_timeout_s=_ANSWER_S)
     try:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -28,7 +31,10 @@ async def shut_down(port: int, broker: BrokerId, broker_epoch: int) -> int:
 
 
 def remaining(answer: bytes) -> int:
-    """How many partitions the broker still leads, by the body of the answer. :raises BenchError: it is an error."""
+    """Return how many partitions the broker still leads, by the body of a response.
+
+    :raises BenchError: the response is an error
+    """
     cursor = Cursor(answer, flexible=True)
     if error := cursor.int16():
         raise BenchError(f"ControlledShutdown was answered by error {error}")

@@ -1,7 +1,8 @@
-"""Brokers that acknowledge every control request at once, in a process of their own: what they cost is not ours.
+"""Stub brokers that acknowledge every control request at once.
 
-They read no more than they must: the size of a frame, its API, version and correlation id. The frames are kept with the
-time at which their last byte was there, and are taken apart after the run.
+They run in a process of their own, so that their processor time is not counted as the controller's. They decode only
+the size of a frame, its API, version and correlation id. Each frame is kept with the time at which its last byte
+arrived, and is decoded after the run.
 
 ``python -m bench.stubs N`` listens N times on 127.0.0.1 and prints the ports as a JSON list. Each line on its standard
 input is a JSON command, answered by a line; the end of the input ends the process.
@@ -19,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from bench import told
+from bench import client_answers
 from bench.frames import leader_and_isr_rows, stop_replica_rows
 from bench.growing import Leader
 from controllerd.core.model import BrokerId
@@ -33,8 +34,8 @@ _SAVED: Final = struct.Struct(">iqi")
 _ANSWER_S: Final = 60.0
 
 
-class Arrived(NamedTuple):
-    """A control request as it came: to which broker, when its last byte was there, and its bytes without the size."""
+class ReceivedFrame(NamedTuple):
+    """A control request as a stub received it: the broker, the time of its last byte, the bytes without the size."""
 
     broker: int
     at_ns: int
@@ -45,10 +46,10 @@ class Arrived(NamedTuple):
 
 
 def _api_versions() -> bytes:
-    """The newest versions alone: the ones that the decoder of the harness knows."""
+    """Offer only the newest versions, which the decoder of the harness knows."""
     ranges = [
         INT16.pack(key) + INT16.pack(ours.highest) + INT16.pack(ours.highest) + FLEXIBLE.tags
-        for key, ours in {**CONTROL_VERSIONS, ApiKey.METADATA: told.METADATA_VERSIONS}.items()
+        for key, ours in {**CONTROL_VERSIONS, ApiKey.METADATA: client_answers.METADATA_VERSIONS}.items()
     ]
     return INT16.pack(0) + FLEXIBLE.count(len(ranges)) + b"".join(ranges) + INT32.pack(0) + FLEXIBLE.tags
 
@@ -61,17 +62,18 @@ def _no_error(api_key: int) -> bytes:
 
 _BODIES: Final = {
     ApiKey.API_VERSIONS: _api_versions(),
-    ApiKey.DESCRIBE_CONFIGS: told.settings(),
+    ApiKey.DESCRIBE_CONFIGS: client_answers.settings(),
     **{key: _no_error(key) for key in CONTROL_VERSIONS},
 }
 
 
 def answer(frame: bytes | bytearray, *, in_full: bool = False, metadata: bytes = b"") -> bytes:
-    """No error, whatever is asked; ``in_full`` names each partition of a LeaderAndIsr, as a real broker does.
+    """Encode the response to any request, without an error.
 
-    ``metadata`` is the answer to a Metadata request.
+    The response to a StopReplica names every partition: a controller learns from it which replicas are deleted.
 
-    The answer to a StopReplica always names them: only so does a controller know what was deleted.
+    :param in_full: whether the response to a LeaderAndIsr names every partition, as a real broker's does
+    :param metadata: the body of the response to a Metadata request
     """
     api_key, version, correlation_id, _ = peek_request(bytes(frame[:8]))
     start = encode_response_header(api_key, version, correlation_id)
@@ -83,7 +85,7 @@ def answer(frame: bytes | bytearray, *, in_full: bool = False, metadata: bytes =
 
 
 class Stub:
-    """One broker: what came, and how long it takes to answer."""
+    """One broker: the requests that it received, and how it answers."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -95,10 +97,10 @@ class Stub:
         self.metadata = b""
         """The answers to clients."""
         self.leader: Leader | None = None
-        """The part that asks for larger ISRs, if replicas catch up."""
+        """The sender of AlterPartition requests, if replicas catch up."""
 
-    def took(self, frame: bytearray, transport: asyncio.Transport) -> None:
-        """A whole frame is there."""
+    def on_frame(self, frame: bytearray, transport: asyncio.Transport) -> None:
+        """Keep a whole frame, if it is a control request, and answer it."""
         now = time.monotonic_ns()
         is_control = INT16.unpack_from(frame)[0] in CONTROL_VERSIONS
         if is_control:
@@ -109,11 +111,11 @@ class Stub:
             late = answer(frame, in_full=self.in_full)
             asyncio.get_running_loop().call_later(self.delay_s, transport.write, late)
         if self.leader is not None and INT16.unpack_from(frame)[0] == ApiKey.LEADER_AND_ISR:
-            self.leader.told(bytes(frame))
+            self.leader.on_leader_and_isr(bytes(frame))
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Frames are received into the memory in which they are kept."""
+    """One connection to a stub. Frames are received into the memory in which they are kept."""
 
     def __init__(self, stub: Stub) -> None:
         self._stub = stub
@@ -123,16 +125,16 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer, self._filled, self._is_size = bytearray(size), 0, is_size
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
+        """Note the transport of the client that connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        """Where the next bytes go."""
+        """Return the memory for the next bytes."""
         return memoryview(self._buffer)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Some bytes came."""
+        """Count the bytes that arrived, and hand a whole frame to the stub."""
         self._filled += nbytes
         if self._filled < len(self._buffer):
             return
@@ -141,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             whole = self._buffer
             self._begin(INT32.size, is_size=True)
-            self._stub.took(whole, self._transport)
+            self._stub.on_frame(whole, self._transport)
 
 
 def _save(stubs: list[Stub], path: Path) -> None:
@@ -152,7 +154,7 @@ def _save(stubs: list[Stub], path: Path) -> None:
                 file.write(frame)
 
 
-def _obey(stubs: list[Stub], command: dict[str, Any]) -> object:
+def _execute(stubs: list[Stub], command: dict[str, Any]) -> object:
     match command:
         case {"do": "count"}:
             return [len(stub.arrived) for stub in stubs]
@@ -163,8 +165,8 @@ def _obey(stubs: list[Stub], command: dict[str, Any]) -> object:
             for stub in stubs:
                 stub.in_full = True
             return "done"
-        case {"do": "tell", "partitions": partitions}:
-            return _tell(stubs, partitions)
+        case {"do": "serve metadata", "partitions": partitions}:
+            return _serve_metadata(stubs, partitions)
         case {"do": "catch up", "port": port, "epochs": epochs}:
             return _catch_up(stubs, port, {int(broker): epoch for broker, epoch in epochs.items()})
         case {"do": "save", "path": path}:
@@ -184,8 +186,8 @@ def _catch_up(stubs: list[Stub], port: int, epochs: dict[int, int]) -> str:
     return "done"
 
 
-def _tell(stubs: list[Stub], partitions: int) -> str:
-    body = told.metadata(partitions, {BrokerId(n): stub.port for n, stub in enumerate(stubs, 1)}, LOOPBACK)
+def _serve_metadata(stubs: list[Stub], partitions: int) -> str:
+    body = client_answers.metadata(partitions, {BrokerId(n): stub.port for n, stub in enumerate(stubs, 1)}, LOOPBACK)
     for stub in stubs:
         stub.metadata = body
     return "done"
@@ -199,14 +201,14 @@ async def _main(number: int) -> None:
         stub.port = server.sockets[0].getsockname()[1]
     print(json.dumps([stub.port for stub in stubs]), flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        print(json.dumps(_obey(stubs, json.loads(line))), flush=True)
+        print(json.dumps(_execute(stubs, json.loads(line))), flush=True)
 
 
 # -- in the process of the benchmark -----------------------------------------------------------------------------------
 
 
 class StubBrokers:
-    """The process of the stubs, seen from outside; ``ports`` in the order of the broker ids, which begin at 1."""
+    """A handle on the process of the stubs; ``ports`` in the order of the broker ids, which begin at 1."""
 
     def __init__(self, process: Process, ports: list[int]) -> None:
         self._process = process
@@ -214,11 +216,11 @@ class StubBrokers:
         self.ports = ports
 
     async def count(self) -> list[int]:
-        """The control requests that each stub got so far."""
+        """Return the number of control requests that each stub received so far."""
         return [int(number) for number in await self._ask(do="count")]
 
     async def slow_down(self, broker: int, seconds: float) -> None:
-        """Let a stub answer so late from now on."""
+        """Let a stub answer this many seconds late from now on."""
         await self._ask(do="delay", broker=broker, seconds=seconds)
 
     async def silence(self, broker: int) -> None:
@@ -229,16 +231,16 @@ class StubBrokers:
         """Let every stub name each partition in its answers from now on."""
         await self._ask(do="answer in full")
 
-    async def tell(self, partitions: int) -> None:
-        """Let every stub tell clients of the prepared cluster of this size from now on."""
-        await self._ask(do="tell", partitions=partitions)
+    async def serve_metadata(self, partitions: int) -> None:
+        """Let every stub answer Metadata requests from now on, with the prepared cluster of this size."""
+        await self._ask(do="serve metadata", partitions=partitions)
 
     async def catch_up(self, port: int, epochs: Mapping[BrokerId, int]) -> None:
-        """Let replicas that are added be in sync at once: leaders tell the controller on this port from now on."""
+        """Let added replicas be in sync at once: leaders send AlterPartition to this port from now on."""
         await self._ask(do="catch up", port=port, epochs=epochs)
 
     async def save(self, path: Path) -> None:
-        """Write down all that arrived, for ``read_saved``."""
+        """Write every received frame to a file, for ``read_saved``."""
         await self._ask(do="save", path=str(path))
 
     async def _ask(self, **command: object) -> Any:
@@ -249,12 +251,12 @@ class StubBrokers:
         return await _json_line(self._process)
 
 
-def read_saved(path: Path) -> Iterator[Arrived]:
+def read_saved(path: Path) -> Iterator[ReceivedFrame]:
     """Read what ``StubBrokers.save`` wrote: broker by broker, in the order of arrival."""
     with path.open("rb") as file:
         while head := file.read(_SAVED.size):
             broker, at_ns, size = _SAVED.unpack(head)
-            yield Arrived(broker, at_ns, file.read(size))
+            yield ReceivedFrame(broker, at_ns, file.read(size))
 
 
 async def _json_line(process: Process) -> Any:
@@ -264,7 +266,7 @@ async def _json_line(process: Process) -> Any:
 
 @asynccontextmanager
 async def stub_brokers(number: int) -> AsyncIterator[StubBrokers]:
-    """So many stubs, gone at the end of the block."""
+    """Start this many stubs, and end them at the end of the block."""
     command = (sys.executable, "-m", "bench.stubs", str(number))
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     try:

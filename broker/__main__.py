@@ -22,18 +22,18 @@ _FAILED: Final = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a broker until a signal ends it; the exit status."""
+    """Run a broker until a signal ends it; return the exit status."""
     settings = parse(arguments)
     configure_logging("info")
     try:
         return asyncio.run(run(settings))
     except (ControllerdError, OSError) as error:
-        log.error("broker cannot go on", broker=settings.broker_id, error=f"{type(error).__name__}: {error}")
+        log.error("broker failed", broker=settings.broker_id, error=f"{type(error).__name__}: {error}")
         return _FAILED
 
 
 async def run(settings: BrokerSettings) -> int:
-    """Start, serve until SIGTERM or SIGINT, leave in order. :raises Exception: what the broker failed with."""
+    """Start, serve until SIGTERM or SIGINT, then shut down. :raises Exception: the error that ended the broker."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -49,7 +49,7 @@ async def run(settings: BrokerSettings) -> int:
 
 
 async def _finished(work: Coroutine[object, object, None], stop: asyncio.Event) -> bool:
-    """Whether ``work`` ended before the signal came, which cancels it. :raises Exception: what it raised."""
+    """Whether ``work`` ended before a signal arrived, which cancels it. :raises Exception: the error of ``work``."""
     doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -61,11 +61,13 @@ async def _finished(work: Coroutine[object, object, None], stop: asyncio.Event) 
 
 
 def parse(arguments: Sequence[str] | None) -> BrokerSettings:
-    """The settings from a command line. :raises SystemExit: it is wrong, or help was asked for."""
+    """Parse the settings from a command line. :raises SystemExit: it is invalid, or asks for help."""
     parser = argparse.ArgumentParser(prog="python -m broker", description=__doc__)
     parser.add_argument("--id", type=int, required=True, help="the broker id")
     parser.add_argument("--zookeeper", required=True, help="servers and chroot, as zookeeper.connect")
-    parser.add_argument("--listener", type=parse_listener, required=True, help="NAME://host:port; port 0 is any")
+    parser.add_argument(
+        "--listener", type=parse_listener, required=True, help="NAME://host:port; port 0 is any free port"
+    )
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--session-timeout-ms", type=int, default=DEFAULT_SESSION_TIMEOUT_MS)
     parser.add_argument("--replica-lag-ms", type=int, default=DEFAULT_REPLICA_LAG_MS)

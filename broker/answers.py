@@ -1,4 +1,4 @@
-"""The answers of a broker: each request to its handler, each response with exactly the version that was asked."""
+"""Pass each request to its handler, and encode the response in exactly the version of the request."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -30,12 +30,12 @@ SERVED: Final[Mapping[int, VersionRange]] = {
 
 
 async def api_versions(_: BrokerState, _head: RequestHeader, _request: Any) -> Values:
-    """ApiVersions: what is served."""
+    """Answer ApiVersions: the served APIs."""
     return {"error_code": KafkaError.NONE, "api_keys": _rows(SERVED)}
 
 
 async def init_producer_id(state: BrokerState, _: RequestHeader, request: Any) -> Values:
-    """InitProducerId: an id of the block that the controller gave us; there are no transactions here."""
+    """Answer InitProducerId with an id of the block that the controller allocated. Transactions are not supported."""
     if request.transactional_id is not None:
         error, producer_id = KafkaError.COORDINATOR_NOT_AVAILABLE, None
     else:
@@ -59,7 +59,10 @@ _HANDLERS: Final[Mapping[int, Handler]] = {
 
 
 async def answer(state: BrokerState, frame: bytes) -> bytes:
-    """The response to one frame. :raises WireError: it is malformed, or of an API that is not served: hang up."""
+    """Return the response to one frame.
+
+    :raises WireError: it is malformed, or of an API that is not served; the connection has to be closed
+    """
     head = peek_request(frame)
     versions = SERVED.get(head.api_key)
     if versions is None:
@@ -74,7 +77,10 @@ async def answer(state: BrokerState, frame: bytes) -> bytes:
 
 
 def _decode(head: RequestHeader, frame: bytes) -> Any:
-    """The request as kio has it, with nothing after it; of Metadata what is asked, for clients pad it at will."""
+    """Decode a request with kio, which refuses bytes behind it.
+
+    Metadata is decoded by our own codec, because clients may pad that request.
+    """
     return decode_metadata(Request(head, frame)) if head.api_key == ApiKey.METADATA else decode_request(frame).entity
 
 

@@ -1,4 +1,7 @@
-"""The tasks of one broker, and how they wake each other. None outlives the broker, and no defect in one is silent."""
+"""The tasks of one broker, and the signal by which they wake each other.
+
+No task outlives the broker, and the failure of a task is always raised.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,7 +12,7 @@ log = structlog.get_logger(__name__)
 
 
 class Background:
-    """Tasks that run until the broker closes. All methods belong to the event loop's thread."""
+    """Tasks that run until the broker closes. All methods must be called in the event loop's thread."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -23,11 +26,11 @@ class Background:
         return task
 
     async def failure(self) -> None:
-        """Wait until a task fails, and raise what it raised; for ever if none does."""
+        """Wait until a task fails, and raise its error; wait for ever if none fails."""
         await asyncio.shield(self._failed)
 
     async def close(self) -> None:
-        """Cancel all and wait for them. :raises Exception: the first that a task failed with, if any did."""
+        """Cancel all tasks and wait for them. :raises Exception: the error of the first task that failed, if any."""
         while self._tasks:
             for task in self._tasks:
                 task.cancel()
@@ -43,18 +46,21 @@ class Background:
         if error is not None and not self._failed.done():
             log.error("broker task failed", task=task.get_name(), exc_info=error)
             self._failed.set_exception(error)
-            # The caller may look only when the broker closes.
+            # Mark the error as retrieved: the caller may read it only when the broker closes.
             self._failed.exception()
 
 
 class Signal:
-    """Wakes all tasks that wait at this moment. Look at the condition first, then wait, without awaiting between."""
+    """Wake all tasks that wait at this moment.
+
+    A task has to check its condition and call ``wait`` without another await between, or it may miss a ``notify``.
+    """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiting tasks."""
         self._event.set()
         self._event = asyncio.Event()
 

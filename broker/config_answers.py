@@ -1,4 +1,4 @@
-"""DescribeConfigs as a stock broker of 3.9 answers it about itself, for the settings that a controller asks for."""
+"""Answer DescribeConfigs as a stock broker of 3.9 does about itself, for the settings that a controller reads."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -33,7 +33,7 @@ DEFAULTS: Final[Mapping[str, str | None]] = {
     "zookeeper.metadata.migration.enable": "false",
     "zookeeper.set.acl": "false",
 }
-"""Kafka's defaults in 3.9, repeated on purpose, so that a mistake in the controller's table shows."""
+"""Kafka's defaults in 3.9, repeated on purpose, so that tests find a mistake in the controller's table."""
 
 
 async def describe_configs(state: BrokerState, _: RequestHeader, request: Any) -> Values:

@@ -1,4 +1,4 @@
-"""LeaderAndIsr, UpdateMetadata and StopReplica: the gate, the change, the result for each partition."""
+"""Answer LeaderAndIsr, UpdateMetadata and StopReplica: check the epochs, apply the change, return the results."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -19,7 +19,7 @@ _UPDATE_METADATA_IDS: Final = TOPIC_IDS_FROM[ApiKey.UPDATE_METADATA]
 
 
 async def leader_and_isr(state: BrokerState, _: RequestHeader, entity: Any) -> Mapping[str, object]:
-    """LeaderAndIsr: lead and follow; a refused request is refused for each partition too."""
+    """Answer LeaderAndIsr: lead or follow each partition. A refused request is refused for each partition too."""
     request = decode.leader_and_isr(entity)
     error = _admit(state, request, entity)
     if error is KafkaError.NONE:
@@ -30,7 +30,7 @@ async def leader_and_isr(state: BrokerState, _: RequestHeader, entity: Any) -> M
 
 
 async def update_metadata(state: BrokerState, head: RequestHeader, entity: Any) -> Mapping[str, object]:
-    """UpdateMetadata: what clients are told from now on."""
+    """Answer UpdateMetadata: replace the metadata that clients receive."""
     request = decode.update_metadata(entity)
     error = _admit(state, request, entity)
     if error is KafkaError.NONE:
@@ -41,7 +41,7 @@ async def update_metadata(state: BrokerState, head: RequestHeader, entity: Any) 
 
 
 async def stop_replica(state: BrokerState, _: RequestHeader, entity: Any) -> Mapping[str, object]:
-    """StopReplica: stop fetching, and forget what is to be deleted."""
+    """Answer StopReplica: stop fetching, and remove the replicas that are to be deleted."""
     request = decode.stop_replica(entity)
     error = _admit(state, request, entity)
     results = state.replicas.stop(request.partitions) if error is KafkaError.NONE else {}
@@ -53,7 +53,7 @@ def _admit(state: BrokerState, request: ControlRequest, entity: Any) -> KafkaErr
     error = state.gate.admit(request.broker_epoch, request.controller_epoch, is_kraft_controller=kraft)
     if error is not KafkaError.NONE:
         log.warning(
-            "control request refused",
+            "refused control request",
             api=type(request).__name__,
             error=error.name,
             broker_epoch=request.broker_epoch,
@@ -67,7 +67,7 @@ def _rows(results: Mapping[TopicPartition, KafkaError]) -> list[Mapping[str, obj
 
 
 def _by_topic(request: LeaderAndIsrRequest, results: Mapping[TopicPartition, KafkaError]) -> list[Mapping[str, object]]:
-    """Version 5 and later name topics by their id, the zero id if there is none."""
+    """Group results by topic id, as versions 5 and later do; the zero id stands for a topic without one."""
     grouped: dict[str, list[Mapping[str, object]]] = {}
     for tp, row in _indexed(results.items()):
         grouped.setdefault(tp.topic, []).append(row)

@@ -1,4 +1,4 @@
-"""Leaving in order (KIP-143's ControlledShutdown): the controller moves our leaderships away before we go."""
+"""Request a controlled shutdown: the controller moves the leaderships of this broker away before it stops."""
 
 import asyncio
 from typing import Any, Final
@@ -21,34 +21,35 @@ _VERSION: Final = 3
 _TIMEOUT_S: Final = 30.0
 
 
-async def leave(state: BrokerState) -> bool:
-    """Whether the controller agreed that we lead nothing any more; a few attempts, then we go anyway.
+async def request_controlled_shutdown(state: BrokerState) -> bool:
+    """Return whether the controller confirmed that this broker leads no partition any more.
 
-    As stock brokers do, over a connection of its own on the inter-broker listener and without asking for versions.
+    After a few attempts the broker stops anyway. As with stock brokers, the request has a connection of its own to the
+    controller's inter-broker listener, and no ApiVersions request precedes it.
     """
     for attempt in range(1, state.settings.controlled_shutdown_attempts + 1):
         if attempt > 1:
             await asyncio.sleep(state.settings.controlled_shutdown_backoff_ms / 1000)
         try:
             if await _ask(state):
-                log.info("controlled shutdown done", broker=state.settings.broker_id, attempts=attempt)
+                log.info("completed controlled shutdown", broker=state.settings.broker_id, attempts=attempt)
                 return True
         except (OSError, WireError) as error:  # TimeoutError is an OSError
-            log.warning("controlled shutdown not answered", attempt=attempt, error=repr(error))
-    log.warning("controlled shutdown given up", broker=state.settings.broker_id)
+            log.warning("received no answer to controlled shutdown", attempt=attempt, error=repr(error))
+    log.warning("gave up controlled shutdown", broker=state.settings.broker_id)
     return False
 
 
 async def _ask(state: BrokerState) -> bool:
     endpoint = controller_endpoint(state.cache, state.settings.listener.listener)
     if endpoint is None:
-        log.warning("no controller to ask for controlled shutdown", controller=state.cache.controller_id)
+        log.warning("found no controller for controlled shutdown", controller=state.cache.controller_id)
         return False
     answer = await _exchange(endpoint, state)
     remaining = [(row.topic_name, row.partition_index) for row in answer.remaining_partitions]
     if answer.error_code.value == KafkaError.NONE and not remaining:
         return True
-    log.info("controlled shutdown not finished", error=answer.error_code.value, remaining=remaining)
+    log.info("continued controlled shutdown", error=answer.error_code.value, remaining=remaining)
     return False
 
 

@@ -1,4 +1,4 @@
-"""The way to the active controller, as stock brokers go it: an address found once is kept until it proves wrong."""
+"""The connection of a broker to the active controller. As in stock brokers, an address is kept until it fails."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,18 +22,19 @@ _RETRY_S: Final = 0.05
 _CONNECT_TIMEOUT_S: Final = 10.0
 
 Build = Callable[[VersionRange | None], RequestPayload | None]
-"""Makes the request for a peer that speaks these versions of its API; None if it cannot be said in them."""
+"""Build the request for a peer that supports these versions of its API; None if no version fits."""
 
 
-class _NotThere(Exception):  # ends one attempt
-    """The peer is not the controller, or cannot be asked this."""
+class _NotController(Exception):  # ends one attempt
+    """The peer is not the controller, or does not support the request."""
 
 
 class ControllerChannel:
-    """One connection to the controller, one request in flight. Not for use by two tasks at once.
+    """One connection to the controller, with one request in flight. Two tasks must not use it at once.
 
-    The controller is the one of the last UpdateMetadata, its address that id's among the live brokers of the same
-    request. The address is looked up again only when the connection breaks or NOT_CONTROLLER is anywhere in an answer.
+    The controller is the one of the last UpdateMetadata; its address is that of the live broker with this id in the
+    same request. The address is looked up again only when the connection breaks, or when a response contains
+    NOT_CONTROLLER.
     """
 
     def __init__(self, cache: MetadataCache, metadata_changed: Signal, listener: str, client_id: str) -> None:
@@ -45,14 +46,14 @@ class ControllerChannel:
         self._versions: dict[int, VersionRange] = {}
 
     async def ask(self, api: ApiKey, build: Build) -> Any:
-        """The controller's answer as kio has it. Retries, with the controller of that moment, until there is one."""
+        """Return the controller's response, decoded by kio. Retry, with the current controller, until there is one."""
         before = ""
         while True:
             try:
                 return await self._ask_once(await self._connected(), api, build)
-            except (OSError, WireError, _NotThere) as error:  # TimeoutError is an OSError
+            except (OSError, WireError, _NotController) as error:  # TimeoutError is an OSError
                 if repr(error) != before:
-                    log.info("controller not reached, looking again", api=api.name, error=repr(error))
+                    log.info("could not reach controller", api=api.name, error=repr(error))
                 before = repr(error)
                 self.close()
             await asyncio.sleep(_RETRY_S)
@@ -80,21 +81,21 @@ class ControllerChannel:
     async def _ask_once(self, connection: KafkaConnection, api: ApiKey, build: Build) -> Any:
         request = build(self._versions.get(api))
         if request is None:
-            raise _NotThere(f"{api.name}: the controller speaks {self._versions.get(api)}")
+            raise _NotController(f"{api.name}: the controller supports {self._versions.get(api)}")
         version = request.__version__
         body = await connection.request(api, version, encode_entity(request))
         answer = decode_entity(response_type(api, version), body)
-        if _says_not_controller(answer):
-            raise _NotThere("NOT_CONTROLLER")
+        if _has_not_controller(answer):
+            raise _NotController("NOT_CONTROLLER")
         return answer
 
 
 def controller_endpoint(cache: MetadataCache, listener: str) -> Endpoint | None:
-    """Where the controller of the last UpdateMetadata listens; None when it is not among the live brokers."""
+    """Return the endpoint of the controller of the last UpdateMetadata; None if it is not among the live brokers."""
     return cache.endpoint(cache.controller_id, listener)
 
 
-def _says_not_controller(answer: Any) -> bool:
-    """Whether NOT_CONTROLLER is the error of the answer or of any partition in it."""
+def _has_not_controller(answer: Any) -> bool:
+    """Whether NOT_CONTROLLER is the error of the response or of any partition in it."""
     partitions = [partition for topic in getattr(answer, "topics", ()) for partition in topic.partitions]
     return any(item.error_code.value == KafkaError.NOT_CONTROLLER for item in (answer, *partitions))

@@ -1,7 +1,7 @@
-"""Control requests as kio decodes them, of any version, as the plain values that the controller means by them.
+"""Convert control requests of any version, as kio decodes them, into the values that the controller encoded.
 
-kio on purpose: the controller encodes with templates of its own, and a broker that decoded with the same templates
-would share their mistakes.
+The broker uses kio on purpose. The controller encodes with templates of its own, and a broker that decoded with the
+same templates would share their mistakes.
 """
 
 import uuid
@@ -38,17 +38,17 @@ E = TypeVar("E", bound=IntEnum)
 
 
 def id_text(value: uuid.UUID | None) -> str | None:
-    """A topic id as ZooKeeper and the controller write it; None for the zero id."""
+    """Return a topic id as ZooKeeper and the controller write it; None for the zero id."""
     return None if value is None else topic_id_text(value.bytes)
 
 
 def id_value(text: str | None) -> uuid.UUID | None:
-    """A topic id as kio has it."""
+    """Return a topic id as kio represents it."""
     return None if text is None else uuid.UUID(bytes=topic_id_bytes(text))
 
 
 def leader_and_isr(entity: Any) -> LeaderAndIsrRequest:
-    """A LeaderAndIsr request."""
+    """Return a LeaderAndIsr request."""
     return LeaderAndIsrRequest(
         controller_id=entity.controller_id,
         controller_epoch=entity.controller_epoch,
@@ -63,7 +63,7 @@ def leader_and_isr(entity: Any) -> LeaderAndIsrRequest:
 
 
 def update_metadata(entity: Any) -> UpdateMetadataRequest:
-    """An UpdateMetadata request."""
+    """Return an UpdateMetadata request."""
     body = UpdateMetadataBody(
         partitions={tp: _metadata_partition(state) for tp, state in _states(entity)},
         topic_ids=_topic_ids(entity),
@@ -74,7 +74,7 @@ def update_metadata(entity: Any) -> UpdateMetadataRequest:
 
 
 def stop_replica(entity: Any) -> StopReplicaRequest:
-    """A StopReplica request; before version 3 it says delete once for all and no leader epoch."""
+    """Return a StopReplica request. Before version 3 it has one delete flag for all partitions and no leader epoch."""
     return StopReplicaRequest(
         controller_id=entity.controller_id,
         controller_epoch=entity.controller_epoch,
@@ -84,7 +84,7 @@ def stop_replica(entity: Any) -> StopReplicaRequest:
 
 
 def listed_topics(entity: Any) -> dict[str, str | None]:
-    """The topics of a request that groups by topic, each with its id or None."""
+    """Return the topics of a request that groups by topic, each with its id or None."""
     states: Sequence[Any] = getattr(entity, "topic_states", ())
     return {topic.topic_name: id_text(getattr(topic, "topic_id", None)) for topic in states}
 
@@ -140,7 +140,7 @@ def _leadership(state: Any, partition_epoch: int) -> LeaderAndIsr:
 
 
 def _live_broker(broker: Any) -> Broker:
-    """Version 0 has one plaintext endpoint; before version 3 a listener is named after its protocol."""
+    """Return a live broker. Version 0 has one plaintext endpoint; before version 3 a protocol names its listener."""
     if hasattr(broker, "v0_host"):
         return Broker(BrokerId(broker.id_), NO_EPOCH, (Endpoint(PLAINTEXT_NAME, broker.v0_host, broker.v0_port),))
     return Broker(
@@ -154,7 +154,7 @@ def _endpoint(endpoint: Any) -> Endpoint:
 
 
 def _member(kind: type[E], code: int) -> E:
-    """The member of an enumeration. :raises MalformedMessage: there is none with this code."""
+    """Return the member of an enumeration. :raises MalformedMessage: no member has this code."""
     try:
         return kind(code)
     except ValueError as error:

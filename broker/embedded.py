@@ -1,4 +1,4 @@
-"""The embedded reference broker: everything of a stock broker that its controller can see, without the data plane."""
+"""The embedded reference broker: the control plane of a stock broker, as its controller sees it, without records."""
 
 import asyncio
 import time
@@ -15,9 +15,9 @@ from broker.fetchers import Fetchers
 from broker.gate import ControlGate
 from broker.isr_updater import IsrUpdater
 from broker.metadata_cache import MetadataCache
-from broker.producer_ids import ProducerIds
+from broker.producer_ids import BrokerProducerIds
 from broker.replicas import ReplicaManager
-from broker.server import Listener
+from broker.server import BrokerListener
 from broker.settings import BrokerSettings
 from broker.state import BrokerState
 from controllerd.core.model import Broker, Endpoint
@@ -26,7 +26,7 @@ from controllerd.zk.registration import BrokerRegistration
 log = structlog.get_logger(__name__)
 
 _SESSIONS_TO_WAIT = 3
-"""How many session time-outs the registration of a killed predecessor is waited for."""
+"""The wait for the registration of a killed predecessor to end, in session timeouts."""
 
 
 class EmbeddedBroker:
@@ -37,14 +37,14 @@ class EmbeddedBroker:
         self.settings = settings
         self._background = Background()
         self._state = _assemble(settings, clock)
-        self._listener = Listener(self._background, self._answer)
+        self._listener = BrokerListener(self._background, self._answer)
         self._registration = BrokerRegistration(settings.zookeeper, settings.session_timeout_ms, self._registered)
         self._endpoint = settings.listener
         self._closed = False
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens; with the real port once it is started."""
+        """The endpoint of its listener; with the real port after the start."""
         return self._endpoint
 
     @property
@@ -54,14 +54,15 @@ class EmbeddedBroker:
 
     @property
     def state(self) -> BrokerState:
-        """Metadata cache, replicas and the rest, for tests to read."""
+        """The metadata cache, the replicas and the other parts, for tests to read."""
         return self._state
 
     async def start(self) -> None:
-        """Listen, and register.
+        """Open the listener, and register in ZooKeeper.
 
         :raises OSError: the port is taken, or the data directory cannot be used. :raises ControllerdError: ZooKeeper
-            cannot be reached, the broker id is taken, or the data is foreign. Nothing stays open then.
+            cannot be reached, the broker id is taken, or the data belongs to another broker or cluster. Nothing stays
+            open then.
         """
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.close)
@@ -79,17 +80,17 @@ class EmbeddedBroker:
         self._background.spawn("registration", self._registration.keep_registered(broker))
 
     async def run(self) -> None:
-        """Wait until something inside fails, and raise it."""
+        """Wait until a task fails, and raise its error."""
         await self._background.failure()
 
     async def shut_down(self) -> bool:
-        """Leave in order, then close; whether the controller agreed to it."""
-        agreed = await controlled_shutdown.leave(self._state)
+        """Request a controlled shutdown, then close; return whether the controller confirmed it."""
+        agreed = await controlled_shutdown.request_controlled_shutdown(self._state)
         await self.close()
         return agreed
 
     async def close(self) -> None:
-        """Deregister and close without asking the controller. :raises Exception: what a task failed with, if any."""
+        """Deregister and close without a controlled shutdown. :raises Exception: the error of a failed task, if any."""
         if self._closed:
             return
         self._closed = True
@@ -142,6 +143,6 @@ def _assemble(settings: BrokerSettings, clock: Callable[[], float]) -> BrokerSta
         gate=gate,
         cache=cache,
         replicas=ReplicaManager(settings.broker_id, cache, settings.replica_lag_ms / 1000, clock),
-        producer_ids=ProducerIds(settings.broker_id, gate, forwarding),
+        producer_ids=BrokerProducerIds(settings.broker_id, gate, forwarding),
         metadata_changed=changed,
     )

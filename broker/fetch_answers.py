@@ -1,4 +1,4 @@
-"""Fetch without data: every log is empty, but who fetches is how a leader knows who is in sync."""
+"""Answer Fetch without records: every log is empty, but the fetches tell a leader which followers are in sync."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,11 @@ Rows = list[Mapping[str, object]]
 
 
 async def fetch(state: BrokerState, head: RequestHeader, request: Any) -> Mapping[str, object]:
-    """Fetch: at once when a partition is refused, else after the time that the follower is ready to wait."""
+    """Answer Fetch: at once if a partition is refused, else after the maximum wait of the request."""
     topics = [_topic(state, head, request.replica_id, topic) for topic in request.topics]
     refused = any(row["error_code"] is not KafkaError.NONE for topic in topics for row in _partitions(topic))
     if not refused and request.min_bytes > 0:
-        # Nothing can arrive; only a new role of ours is news to the follower.
+        # No record can arrive; only a new role of this broker concerns the follower.
         await state.replicas.roles_changed.wait(request.max_wait.total_seconds())
     return {"error_code": KafkaError.NONE, "session_id": 0, "responses": topics}
 
@@ -28,7 +28,7 @@ def _partitions(topic: Mapping[str, Any]) -> Rows:
 
 
 def _topic(state: BrokerState, head: RequestHeader, replica: int, topic: Any) -> Mapping[str, object]:
-    """Topics are named by id from version 13 on (KIP-516)."""
+    """Return the response for a topic, which version 13 and later name by id (KIP-516)."""
     by_id = head.version >= 13
     name = state.cache.topic_name(decode.id_text(topic.topic_id) or "") if by_id else topic.topic
     rows = [_partition(state, replica, name, partition) for partition in topic.partitions]

@@ -1,4 +1,7 @@
-"""Following: one connection and one loop for each leader, which never gets a record but shows that we are there."""
+"""The fetchers of a broker: one connection and one loop for each leader.
+
+They never receive a record; their requests show the leaders that this follower is alive.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +33,7 @@ _TIMEOUT_S: Final = 5.0
 
 
 class Fetchers:
-    """Keeps one fetcher for each leader that this broker follows."""
+    """Run one fetcher for each leader that this broker follows."""
 
     def __init__(
         self, settings: BrokerSettings, cache: MetadataCache, replicas: ReplicaManager, background: Background
@@ -58,15 +61,15 @@ class Fetchers:
         before = ""
         while True:
             try:
-                await self._converse(leader)
+                await self._fetch_until_failure(leader)
             except (OSError, WireError) as error:  # TimeoutError is an OSError
                 if repr(error) != before:
-                    log.info("leader not reached, trying again", leader=leader, error=repr(error))
+                    log.info("could not reach leader, retrying", leader=leader, error=repr(error))
                 before = repr(error)
             await asyncio.sleep(self._settings.fetch_backoff_ms / 1000)
 
-    async def _converse(self, leader: BrokerId) -> None:
-        """Fetch over one connection until it breaks, or something went wrong that needs a pause."""
+    async def _fetch_until_failure(self, leader: BrokerId) -> None:
+        """Fetch over one connection until it breaks; pause after a refused fetch."""
         connection = await self._connect(leader)
         try:
             while True:
@@ -88,17 +91,17 @@ class Fetchers:
         )
 
     async def _fetch(self, connection: KafkaConnection, partitions: Sequence[FollowedPartition]) -> bool:
-        """Whether the leader served every partition."""
+        """Send one Fetch; return whether the leader served every partition."""
         version = _BY_NAME if any(partition.topic_id is None for partition in partitions) else _BY_ID
         body = encode_entity(build_fetch(self._settings, partitions, version))
         raw = await connection.request(ApiKey.FETCH, version, body)
         answer: Any = decode_entity(response_type(ApiKey.FETCH, version), raw)
-        return self._look_at(answer, partitions)
+        return self._process_response(answer, partitions)
 
-    def _look_at(self, answer: Any, partitions: Sequence[FollowedPartition]) -> bool:
+    def _process_response(self, answer: Any, partitions: Sequence[FollowedPartition]) -> bool:
         asked = {partition.tp: partition for partition in partitions}
         names = {decode.id_value(partition.topic_id): partition.tp.topic for partition in partitions}
-        fine = bool(answer.error_code.value == KafkaError.NONE)
+        all_served = bool(answer.error_code.value == KafkaError.NONE)
         for topic in answer.responses:
             name = topic.topic if hasattr(topic, "topic") else names.get(topic.topic_id, "")
             for row in topic.partitions:
@@ -106,13 +109,15 @@ class Fetchers:
                 if followed is not None and row.error_code.value == KafkaError.FENCED_LEADER_EPOCH:
                     self._replicas.fenced(followed.tp, followed.leader_epoch)
                 elif row.error_code.value != KafkaError.NONE:
-                    log.debug("fetch refused", topic=name, partition=row.partition_index, error=row.error_code.value)
-                    fine = False
-        return fine
+                    log.debug(
+                        "leader refused fetch", topic=name, partition=row.partition_index, error=row.error_code.value
+                    )
+                    all_served = False
+        return all_served
 
 
 def build_fetch(settings: BrokerSettings, partitions: Sequence[FollowedPartition], version: int) -> Any:
-    """A fetch of empty logs from their beginning, without fetch session."""
+    """Build a Fetch of empty logs from their beginning, without fetch session."""
     topics: dict[str, list[FollowedPartition]] = {}
     for partition in partitions:
         topics.setdefault(partition.tp.topic, []).append(partition)

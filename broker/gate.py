@@ -1,4 +1,4 @@
-"""Which control requests a broker lets in at all: the checks before any partition is looked at (KIP-380)."""
+"""The checks of epochs that a broker makes before it applies a control request (KIP-380)."""
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH
@@ -7,18 +7,19 @@ from controllerd.core.model import NO_EPOCH
 class ControlGate:
     """The epochs that fence control requests.
 
-    The highest controller epoch is kept in memory only, so after a restart a broker believes any controller first.
+    The highest controller epoch is kept in memory only, so a broker accepts the first controller after a restart.
     """
 
     def __init__(self) -> None:
         self.broker_epoch = NO_EPOCH
-        """The czxid of our registration, -1 before the first."""
+        """The czxid of the registration of this broker, -1 before the first."""
         self.controller_epoch = 0
 
     def admit(self, broker_epoch: int, controller_epoch: int, *, is_kraft_controller: bool) -> KafkaError:
-        """Whether a request passes; one that does sets the controller epoch below which none passes any more.
+        """Check a request. An accepted one sets the controller epoch below which later requests are refused.
 
-        A broker epoch above ours passes: we may learn late that we were registered again. -1 is not checked.
+        A broker epoch above ours is accepted, because this broker may learn of its new registration later than the
+        controller does. -1 is not checked.
         """
         if broker_epoch != NO_EPOCH:
             if is_kraft_controller:

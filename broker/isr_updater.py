@@ -1,4 +1,4 @@
-"""ISR changes on their way to the controller (KIP-497): one AlterPartition in flight, for all partitions that wait."""
+"""Send ISR changes to the controller (KIP-497): one AlterPartition in flight, for all partitions that wait."""
 
 import asyncio
 import uuid
@@ -12,7 +12,7 @@ from kio.static.protocol import RequestPayload
 from broker import decode
 from broker.controller_channel import ControllerChannel
 from broker.gate import ControlGate
-from broker.partition import IsrChange
+from broker.partition import PendingIsrChange
 from broker.replicas import ReplicaManager
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, TopicPartition
@@ -26,11 +26,11 @@ _BY_NAME: Final = VersionRange(0, 1)
 _BY_ID: Final = VersionRange(2, 3)
 _RETRY_S: Final = 0.05
 
-Changes = Mapping[TopicPartition, IsrChange]
+Changes = Mapping[TopicPartition, PendingIsrChange]
 
 
 class IsrUpdater:
-    """Asks the controller for what the leaders of this broker propose."""
+    """Send the ISR changes that the leaders of this broker propose to the controller."""
 
     def __init__(
         self, broker: BrokerId, gate: ControlGate, replicas: ReplicaManager, channel: ControllerChannel
@@ -41,7 +41,7 @@ class IsrUpdater:
         self._channel = channel
 
     async def run(self) -> None:
-        """Send what waits, wait for what comes, until cancelled."""
+        """Send waiting changes, and wait for new ones, until cancelled."""
         with closing(self._channel):
             while True:
                 changes = self._replicas.isr_changes()
@@ -51,7 +51,7 @@ class IsrUpdater:
                     await asyncio.sleep(_RETRY_S)
 
     async def _send(self, changes: Changes) -> bool:
-        """Whether every change was settled, for good or bad; the others are sent again, after a moment."""
+        """Send changes; return whether each was accepted or refused. The others are sent again after a pause."""
         ids = {tp.topic: self._replicas.partitions[tp].topic_id for tp in changes}
         answer = await self._channel.ask(
             ApiKey.ALTER_PARTITION,
@@ -59,7 +59,7 @@ class IsrUpdater:
         )
         error = answer.error_code.value
         if error != KafkaError.NONE:
-            log.warning("isr changes refused, asking again", error=error, partitions=len(changes))
+            log.warning("controller refused ISR changes, retrying", error=error, partitions=len(changes))
             return False
         for tp, (refusal, state) in _results(answer, ids).items():
             if tp in changes:
@@ -67,13 +67,13 @@ class IsrUpdater:
         waiting = self._replicas.isr_changes()
         return not any(waiting.get(tp) is change for tp, change in changes.items())
 
-    def _settle(self, tp: TopicPartition, change: IsrChange, error: int, state: LeaderAndIsr) -> None:
+    def _settle(self, tp: TopicPartition, change: PendingIsrChange, error: int, state: LeaderAndIsr) -> None:
         partition = self._replicas.partitions.get(tp)
         if partition is None:
             return
         known = error in KafkaError.__members__.values()
         partition.answered(change, KafkaError(error) if known else KafkaError.UNKNOWN_SERVER_ERROR, state)
-        log.info("isr change answered", partition=str(tp), error=error, wanted=change.isr, isr=partition.isr)
+        log.info("received answer to ISR change", partition=str(tp), error=error, wanted=change.isr, isr=partition.isr)
 
 
 def build_alter_partition(
@@ -83,9 +83,9 @@ def build_alter_partition(
     ids: Mapping[str, str | None],
     versions: VersionRange | None,
 ) -> RequestPayload | None:
-    """The request in the highest version that the controller shares; None if there is none.
+    """Build the request in the highest version that the controller supports too; None if there is none.
 
-    Topics are named by id (version 2 and 3) only when every one of them has an id.
+    Topics are named by id (versions 2 and 3) only if every topic has an id.
     """
     version = choose(versions, _BY_ID if None not in ids.values() else _BY_NAME)
     if version is None:
@@ -102,12 +102,12 @@ def build_alter_partition(
     return request
 
 
-def _row(tp: TopicPartition, change: IsrChange) -> Mapping[str, object]:
+def _row(tp: TopicPartition, change: PendingIsrChange) -> Mapping[str, object]:
     return {
         "partition_index": tp.partition,
         "leader_epoch": change.leader_epoch,
         "new_isr": change.isr,
-        # Brokers of the ZooKeeper era do not know each other's epochs.
+        # Brokers in ZooKeeper mode do not know each other's epochs.
         "new_isr_with_epochs": [{"broker_id": replica, "broker_epoch": -1} for replica in change.isr],
         "leader_recovery_state": int(change.recovery_state),
         "partition_epoch": change.partition_epoch,
@@ -132,5 +132,5 @@ def _name(rows: Any, names: Mapping[uuid.UUID | None, str]) -> str | None:
 def _state(partition: Any) -> LeaderAndIsr:
     recovery = LeaderRecoveryState(getattr(partition, "leader_recovery_state", 0))
     leader, isr = BrokerId(partition.leader_id), tuple(partition.isr)
-    # The answer does not name the controller epoch of the decision.
+    # The response does not contain the controller epoch of the decision.
     return LeaderAndIsr(leader, partition.leader_epoch, isr, -1, partition.partition_epoch, recovery)

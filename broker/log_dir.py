@@ -1,4 +1,4 @@
-"""The data directory: whose it is. A broker that finds another cluster's or broker's data there does not start."""
+"""The owner of a data directory. A broker that finds the data of another cluster or broker there does not start."""
 
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ class ForeignData(ControllerdError):
 
 
 def claim(directory: Path, broker: BrokerId, cluster_id: str) -> None:
-    """Write ``meta.properties`` (version 0) as a stock broker does, or hold what is there against it.
+    """Write ``meta.properties`` (version 0) as a stock broker does, or check the file that exists.
 
     :raises ForeignData: it names another broker or cluster. :raises OSError: it cannot be read or written.
     """
@@ -27,4 +27,4 @@ def claim(directory: Path, broker: BrokerId, cluster_id: str) -> None:
     found = dict(line.partition("=")[::2] for line in file.read_text(encoding="utf-8").splitlines() if "=" in line)
     for key, value in ours.items():
         if found.get(key) != value:
-            raise ForeignData(f"{file} says {key}={found.get(key)}, but this is {key}={value}")
+            raise ForeignData(f"{file} has {key}={found.get(key)}, but this broker has {key}={value}")

@@ -1,4 +1,4 @@
-"""Requests of clients about the cluster, answered from the metadata cache as a stock broker answers it."""
+"""Answer requests of clients about the cluster from the metadata cache, as a stock broker does."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ _NULL_NAME: Final = 12
 
 
 async def metadata(state: BrokerState, head: RequestHeader, request: MetadataQuery) -> Row:
-    """Metadata: all topics or those named; a topic that is not known is never created here."""
+    """Answer Metadata: all topics or the requested ones. An unknown topic is never created."""
     if request.topics is None:
         topics = [_topic(state, head, name) for name in state.cache.topics]
     else:
@@ -35,7 +35,7 @@ async def metadata(state: BrokerState, head: RequestHeader, request: MetadataQue
 
 
 async def describe_cluster(state: BrokerState, _: RequestHeader, request: Any) -> Row:
-    """DescribeCluster: of brokers only, for a broker knows no controller's quorum."""
+    """Answer DescribeCluster about brokers only; a broker in ZooKeeper mode knows no quorum of controllers."""
     kind = getattr(request, "endpoint_type", _BROKERS)
     if kind == _BROKERS:
         error = KafkaError.NONE
@@ -51,7 +51,7 @@ async def describe_cluster(state: BrokerState, _: RequestHeader, request: Any) -
 
 
 def _nodes(state: BrokerState, id_name: str) -> list[Row]:
-    """The live brokers that have the listener that was asked; ours is the only one we serve."""
+    """Return the live brokers that have the listener of the request; this broker has one listener."""
     listener = state.settings.listener.listener
     return [
         {id_name: broker.id, "host": endpoint.host, "port": endpoint.port, "rack": broker.rack}
@@ -61,7 +61,7 @@ def _nodes(state: BrokerState, id_name: str) -> list[Row]:
 
 
 def _wanted(state: BrokerState, head: RequestHeader, topic: MetadataRequestTopic) -> Row:
-    """A topic by name, or by id when it comes without name (version 12)."""
+    """Return a topic by name, or by id if the request has no name (version 12)."""
     if topic.name is not None:
         return _topic(state, head, topic.name)
     name = state.cache.topic_name(topic.topic_id or "")
@@ -75,7 +75,7 @@ def _topic(state: BrokerState, head: RequestHeader, name: str) -> Row:
     partitions = state.cache.topics.get(name)
     if partitions is None:
         return _row(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, name, None, ())
-    rows = [_partition(state, head, index, told) for index, told in sorted(partitions.items())]
+    rows = [_partition(state, head, index, cached) for index, cached in sorted(partitions.items())]
     return _row(KafkaError.NONE, name, decode.id_value(state.cache.topic_id(name)), rows)
 
 
@@ -84,28 +84,28 @@ def _row(error: KafkaError, name: str | None, topic_id: object, partitions: Iter
     return {"error_code": error, "name": name, "topic_id": topic_id, "is_internal": internal, "partitions": partitions}
 
 
-def _partition(state: BrokerState, head: RequestHeader, index: int, told: UpdateMetadataPartition) -> Row:
-    """A partition; the leader is withheld when it is not live, or has not the listener that was asked."""
-    error, leader = _leader(state, head, told)
-    replicas, isr = told.replicas, told.state.isr
+def _partition(state: BrokerState, head: RequestHeader, index: int, cached: UpdateMetadataPartition) -> Row:
+    """Return a partition. Its leader is left out if it is not live, or lacks the listener of the request."""
+    error, leader = _leader(state, head, cached)
+    replicas, isr = cached.replicas, cached.state.isr
     if head.version == 0:
-        # Clients of that age cannot look up a replica that is not among the brokers.
+        # Clients of version 0 cannot look up a replica that is not among the brokers.
         replicas, isr = _live(state, replicas), _live(state, isr)
-        if error is KafkaError.NONE and len(replicas) < len(told.replicas):
+        if error is KafkaError.NONE and len(replicas) < len(cached.replicas):
             error = KafkaError.REPLICA_NOT_AVAILABLE
     return {
         "error_code": error,
         "partition_index": index,
         "leader_id": leader,
-        "leader_epoch": told.state.leader_epoch,
+        "leader_epoch": cached.state.leader_epoch,
         "replica_nodes": replicas,
         "isr_nodes": isr,
-        "offline_replicas": told.offline_replicas,
+        "offline_replicas": cached.offline_replicas,
     }
 
 
-def _leader(state: BrokerState, head: RequestHeader, told: UpdateMetadataPartition) -> tuple[KafkaError, BrokerId]:
-    leader = told.state.leader
+def _leader(state: BrokerState, head: RequestHeader, cached: UpdateMetadataPartition) -> tuple[KafkaError, BrokerId]:
+    leader = cached.state.leader
     if state.cache.endpoint(leader, state.settings.listener.listener) is not None:
         return KafkaError.NONE, leader
     if leader in state.cache.brokers and head.version >= _LISTENER_NOT_FOUND:

@@ -1,4 +1,4 @@
-"""The cluster as a broker knows it: from UpdateMetadata requests alone."""
+"""The metadata of the cluster that a broker has received by UpdateMetadata."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,29 +21,29 @@ class MetadataCache:
 
     @property
     def brokers(self) -> Mapping[BrokerId, Broker]:
-        """The live brokers, the active controller among them when it is listed."""
+        """The live brokers, with the active controller if the request lists it."""
         return self._brokers
 
     @property
     def topics(self) -> Mapping[str, Mapping[int, UpdateMetadataPartition]]:
-        """Topic to partition to the state that clients get."""
+        """The states that clients receive, by topic and partition."""
         return self._topics
 
     def topic_id(self, topic: str) -> str | None:
-        """The base64url id of a topic, None when no request named one."""
+        """Return the base64url id of a topic, None if no request contained one."""
         return self._ids.get(topic)
 
     def topic_name(self, topic_id: str) -> str | None:
-        """The name of the topic with this id."""
+        """Return the name of the topic with this id."""
         return self._names.get(topic_id)
 
     def endpoint(self, broker: int, listener: str) -> Endpoint | None:
-        """Where a live broker (or the listed controller) listens under this name."""
+        """Return the endpoint of a live broker (or of the listed controller) for a listener name."""
         found = self._brokers.get(BrokerId(broker))
         return None if found is None else found.endpoint(listener)
 
     def update(self, request: UpdateMetadataRequest, listed: Mapping[str, str | None], *, carries_ids: bool) -> None:
-        """Live brokers and controller are replaced, partitions merged; leader -2 removes a partition.
+        """Replace live brokers and controller, and merge partitions; leader -2 removes a partition.
 
         ``listed`` are the topics of the request with their ids; with ``carries_ids`` (version 7 and later) a topic
         listed without id loses the id that is known (KIP-516).

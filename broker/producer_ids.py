@@ -22,8 +22,8 @@ _RETRY_S: Final = 0.05
 _VERSIONS: Final = VersionRange(0, 0)
 
 
-class ProducerIds:
-    """Hands out ids of the present block, and asks for another when it is used up."""
+class BrokerProducerIds:
+    """Hand out ids of the current block, and request another block when it is used up."""
 
     def __init__(self, broker: BrokerId, gate: ControlGate, channel: ControllerChannel) -> None:
         self._broker = broker
@@ -35,7 +35,7 @@ class ProducerIds:
         self._asked = Signal()
 
     def take(self) -> int | None:
-        """A producer id that is not in use; None while a block is being requested."""
+        """Return an unused producer id; None while a block is being requested."""
         if not self._block:
             self._wanted = True
             self._asked.notify()
@@ -44,7 +44,7 @@ class ProducerIds:
         return taken
 
     async def run(self) -> None:
-        """Ask for a block whenever one is wanted, until cancelled."""
+        """Request a block whenever one is needed, until cancelled."""
         with closing(self._channel):
             while True:
                 if not self._wanted:
@@ -56,7 +56,7 @@ class ProducerIds:
         answer = await self._channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, self._request)
         block = range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
         if answer.error_code.value != KafkaError.NONE or block.start <= self._last or not block:
-            log.warning("no producer ids, asking again", error=answer.error_code.value, start=block.start)
+            log.warning("received no producer ids, retrying", error=answer.error_code.value, start=block.start)
             return False
         self._block, self._last, self._wanted = block, block[-1], False
         return True

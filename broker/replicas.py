@@ -1,4 +1,4 @@
-"""All replicas of one broker, and how they take what the controller and their followers say."""
+"""All replicas of one broker, with the requests of the controller and the fetches of followers applied to them."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import structlog
 
 from broker.background import Signal
 from broker.metadata_cache import MetadataCache
-from broker.partition import IsrChange, Partition, Role
+from broker.partition import HostedPartition, PendingIsrChange, ReplicaRole
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import EPOCH_DURING_DELETE, NO_EPOCH, BrokerId, TopicPartition
 from controllerd.core.requests import LeaderAndIsrPartition, StopReplicaPartition
@@ -36,73 +36,77 @@ class ReplicaManager:
         self._cache = cache
         self._lag_s = lag_s
         self._clock = clock
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions: dict[TopicPartition, HostedPartition] = {}
 
     @property
-    def partitions(self) -> Mapping[TopicPartition, Partition]:
-        """The replicas that this broker knows of, for reading."""
+    def partitions(self) -> Mapping[TopicPartition, HostedPartition]:
+        """The replicas of this broker, for reading."""
         return self._partitions
 
     def become(
         self, partitions: Mapping[TopicPartition, LeaderAndIsrPartition], topic_ids: Mapping[str, str]
     ) -> dict[TopicPartition, KafkaError]:
-        """Take a LeaderAndIsr that passed the gate; the result for each of its partitions."""
-        results = {tp: self._become(tp, told, topic_ids.get(tp.topic)) for tp, told in partitions.items()}
+        """Apply a LeaderAndIsr whose epochs were accepted; return the result for each of its partitions."""
+        results = {tp: self._become(tp, requested, topic_ids.get(tp.topic)) for tp, requested in partitions.items()}
         self.roles_changed.notify()
         return results
 
-    def _become(self, tp: TopicPartition, told: LeaderAndIsrPartition, topic_id: str | None) -> KafkaError:
-        partition = self._partitions.setdefault(tp, Partition(tp, self._broker))
+    def _become(self, tp: TopicPartition, requested: LeaderAndIsrPartition, topic_id: str | None) -> KafkaError:
+        partition = self._partitions.setdefault(tp, HostedPartition(tp, self._broker))
         if None not in {topic_id, partition.topic_id} and topic_id != partition.topic_id:
             return KafkaError.INCONSISTENT_TOPIC_ID
-        if told.state.leader_epoch < partition.leader_epoch:
+        if requested.state.leader_epoch < partition.leader_epoch:
             return KafkaError.STALE_CONTROLLER_EPOCH
-        if told.state.leader_epoch == partition.leader_epoch:
+        if requested.state.leader_epoch == partition.leader_epoch:
             return _only_an_id(partition, topic_id)
-        if self._broker not in told.assignment.replicas:
+        if self._broker not in requested.assignment.replicas:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
         partition.topic_id = topic_id or partition.topic_id
-        self._take_role(partition, told)
+        self._take_role(partition, requested)
         return KafkaError.NONE
 
-    def _take_role(self, partition: Partition, told: LeaderAndIsrPartition) -> None:
-        """Both refusals are silent: the answer is NONE, and the leader epoch is not stored."""
-        leader, tp = told.state.leader, str(partition.tp)
+    def _take_role(self, partition: HostedPartition, requested: LeaderAndIsrPartition) -> None:
+        """Become leader or follower.
+
+        As in Kafka, a role that cannot be taken is only logged: the response has no error, and the leader epoch is not
+        stored.
+        """
+        leader, tp = requested.state.leader, str(partition.tp)
         if leader == self._broker:
-            took = partition.make_leader(told, self._clock())
+            took = partition.make_leader(requested, self._clock())
         elif leader in self._cache.brokers:
-            took = partition.make_follower(told)
+            took = partition.make_follower(requested)
         else:
-            log.error("leader is not available, role not taken", partition=tp, leader=leader)
+            log.error("refused role, leader is not live", partition=tp, leader=leader)
             return
         if took:
-            log.info("role taken", partition=tp, role=partition.role.value, leader=leader, epoch=partition.leader_epoch)
+            log.info("took role", partition=tp, role=partition.role.value, leader=leader, epoch=partition.leader_epoch)
         else:
-            log.warning("older partition epoch ignored", partition=tp, partition_epoch=told.state.partition_epoch)
+            log.warning("ignored older partition epoch", partition=tp, partition_epoch=requested.state.partition_epoch)
 
     def stop(self, partitions: Mapping[TopicPartition, StopReplicaPartition]) -> dict[TopicPartition, KafkaError]:
-        """Take a StopReplica that passed the gate; the result for each of its partitions."""
-        results = {tp: self._stop(tp, told) for tp, told in partitions.items()}
+        """Apply a StopReplica whose epochs were accepted; return the result for each of its partitions."""
+        results = {tp: self._stop(tp, requested) for tp, requested in partitions.items()}
         self.roles_changed.notify()
         return results
 
-    def _stop(self, tp: TopicPartition, told: StopReplicaPartition) -> KafkaError:
+    def _stop(self, tp: TopicPartition, requested: StopReplicaPartition) -> KafkaError:
         partition = self._partitions.get(tp)
         if partition is None:
             return KafkaError.NONE
-        unchecked = told.leader_epoch in {EPOCH_DURING_DELETE, NO_EPOCH}
-        if not unchecked and told.leader_epoch < partition.leader_epoch:
+        unchecked = requested.leader_epoch in {EPOCH_DURING_DELETE, NO_EPOCH}
+        if not unchecked and requested.leader_epoch < partition.leader_epoch:
             return KafkaError.FENCED_LEADER_EPOCH
         partition.stop()
-        if told.delete:
+        if requested.delete:
             del self._partitions[tp]
-        log.info("replica stopped", partition=str(tp), delete=told.delete)
+        log.info("stopped replica", partition=str(tp), delete=requested.delete)
         return KafkaError.NONE
 
     # -- as leader -----------------------------------------------------------------------------------------------------
 
     def fetched(self, replica: int, tp: TopicPartition, leader_epoch: int) -> KafkaError:
-        """Answer a fetch of the end of a partition; ``leader_epoch`` -1 is not checked, replica -1 is a consumer."""
+        """Return the error of a fetch from a partition. Leader epoch -1 is not checked; replica -1 is a consumer."""
         partition = self._partitions.get(tp)
         if partition is None:
             known = tp.partition in self._cache.topics.get(tp.topic, {})
@@ -110,11 +114,11 @@ class ReplicaManager:
         if leader_epoch not in {NO_EPOCH, partition.leader_epoch}:
             fenced = leader_epoch < partition.leader_epoch
             return KafkaError.FENCED_LEADER_EPOCH if fenced else KafkaError.UNKNOWN_LEADER_EPOCH
-        if partition.role is not Role.LEADER:
+        if partition.role is not ReplicaRole.LEADER:
             return KafkaError.NOT_LEADER_OR_FOLLOWER
         return KafkaError.NONE if replica == NO_REPLICA else self._follower_fetched(partition, BrokerId(replica))
 
-    def _follower_fetched(self, partition: Partition, replica: BrokerId) -> KafkaError:
+    def _follower_fetched(self, partition: HostedPartition, replica: BrokerId) -> KafkaError:
         if replica not in partition.assignment.replicas:
             return KafkaError.UNKNOWN_LEADER_EPOCH
         partition.fetched(replica, self._clock(), live=replica in self._cache.brokers)
@@ -123,28 +127,28 @@ class ReplicaManager:
         return KafkaError.NONE
 
     def shrink_isrs(self) -> None:
-        """Propose smaller ISRs where followers no longer fetch. To be called every half of the lag."""
+        """Propose smaller ISRs where followers no longer fetch. The caller calls this every half of the lag."""
         now = self._clock()
         for partition in self._partitions.values():
             partition.shrink(now, self._lag_s)
         self.isr_wanted.notify()
 
-    def isr_changes(self) -> dict[TopicPartition, IsrChange]:
-        """The ISR changes to request from the controller now."""
+    def isr_changes(self) -> dict[TopicPartition, PendingIsrChange]:
+        """Return the ISR changes to request from the controller now."""
         return {
             tp: partition.pending
             for tp, partition in self._partitions.items()
-            if partition.role is Role.LEADER and partition.pending is not None and not partition.pending.stuck
+            if partition.role is ReplicaRole.LEADER and partition.pending is not None and not partition.pending.stuck
         }
 
     # -- as follower ---------------------------------------------------------------------------------------------------
 
     def leaders(self) -> set[BrokerId]:
-        """The brokers that we fetch from."""
+        """Return the brokers that this broker fetches from."""
         return {partition.leader for partition in self._partitions.values() if partition.fetching}
 
     def followed(self, leader: BrokerId) -> list[FollowedPartition]:
-        """The partitions that we fetch from one leader."""
+        """Return the partitions that this broker fetches from one leader."""
         return [
             FollowedPartition(tp, partition.topic_id, partition.leader_epoch)
             for tp, partition in self._partitions.items()
@@ -152,14 +156,14 @@ class ReplicaManager:
         ]
 
     def fenced(self, tp: TopicPartition, leader_epoch: int) -> None:
-        """The leader says that we follow an old leader epoch: stop until the next LeaderAndIsr."""
+        """Stop fetching until the next LeaderAndIsr, after the leader refused an old leader epoch."""
         partition = self._partitions.get(tp)
         if partition is not None and partition.leader_epoch == leader_epoch:
             partition.stop()
 
 
-def _only_an_id(partition: Partition, topic_id: str | None) -> KafkaError:
-    """An equal leader epoch is nothing new, unless it brings the topic id that was missing (KIP-516)."""
+def _only_an_id(partition: HostedPartition, topic_id: str | None) -> KafkaError:
+    """Refuse an equal leader epoch, unless the request contains the topic id that was missing (KIP-516)."""
     if topic_id is None or partition.topic_id is not None:
         return KafkaError.STALE_CONTROLLER_EPOCH
     partition.topic_id = topic_id

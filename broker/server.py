@@ -1,4 +1,4 @@
-"""The broker's listener: frames in, answers out, one request at a time on each connection as in a stock broker."""
+"""The broker's listener. As in a stock broker, it processes one request at a time on each connection."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,17 +14,17 @@ from wire.framing import encode_frame, read_frame
 log = structlog.get_logger(__name__)
 
 
-class Listener:
+class BrokerListener:
     """One listening socket."""
 
     def __init__(self, background: Background, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        """``answer`` gives the response frame to a request frame, or raises ``WireError`` to have it hung up."""
+        """``answer`` returns the response to a request frame, or raises ``WireError`` to close the connection."""
         self._background = background
         self._answer = answer
         self._server: asyncio.Server | None = None
 
     async def open(self, endpoint: Endpoint) -> Endpoint:
-        """Listen, and give the endpoint with the port that is really used. :raises OSError: it cannot be bound."""
+        """Listen; return the endpoint with the port in use. :raises OSError: the port cannot be bound."""
         self._server = await asyncio.start_server(self._accept, endpoint.host, endpoint.port)
         return endpoint._replace(port=self._server.sockets[0].getsockname()[1])
 
@@ -50,9 +50,9 @@ class Listener:
                 writer.write(encode_frame(await self._answer(frame)))
                 await writer.drain()
         except WireError as error:
-            log.warning("connection closed for what it sent", error=repr(error))
+            log.warning("closed connection after an invalid request", error=repr(error))
         except ConnectionError as error:
-            log.debug("connection lost", error=repr(error))
+            log.debug("lost connection", error=repr(error))
         finally:
             writer.transport.abort()
             with suppress(ConnectionError):  # the failure was logged already

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from broker.background import Signal
 from broker.gate import ControlGate
 from broker.metadata_cache import MetadataCache
-from broker.producer_ids import ProducerIds
+from broker.producer_ids import BrokerProducerIds
 from broker.replicas import ReplicaManager
 from broker.settings import BrokerSettings
 
 
 @dataclass(slots=True)
 class BrokerState:
-    """The parts of a broker that requests read and change; all of them belong to the event loop's thread."""
+    """The parts of a broker that requests read and change, all in the event loop's thread."""
 
     settings: BrokerSettings
     gate: ControlGate
     cache: MetadataCache
     replicas: ReplicaManager
-    producer_ids: ProducerIds
+    producer_ids: BrokerProducerIds
     metadata_changed: Signal
-    """Woken by every UpdateMetadata that was taken."""
+    """Notified by every UpdateMetadata that was applied."""
     cluster_id: str = ""

@@ -1,7 +1,7 @@
 """The requests of one call of a state machine, gathered partition by partition and sent at once.
 
-PURE. Values are snapshots taken when they are added, and the metadata part is one body that all brokers share, so a
-batch costs as much as it has partitions and brokers, not their product.
+PURE. Values are copied when they are added. All brokers share one body of metadata, so the cost of a batch grows with
+the sum of its partitions and brokers, and not with their product.
 """
 
 from collections import defaultdict
@@ -41,7 +41,10 @@ _first: Final = itemgetter(0)
 
 
 class RequestBatch:
-    """Requests for one use: fill, take, drop. Broker ids below zero stand for no broker and are left out."""
+    """Collects requests for one use: it is filled, its requests are taken, and it is dropped.
+
+    A broker id below zero means that there is no broker, and is left out.
+    """
 
     def __init__(
         self,
@@ -63,16 +66,17 @@ class RequestBatch:
         self._has_new = False
         self._metadata: dict[TopicPartition, UpdateMetadataPartition] = {}
         self._metadata_brokers: set[BrokerId] = set()
-        # LeaderAndIsr implies UpdateMetadata to all brokers: a flag, or each partition would cost a set of all brokers.
+        # LeaderAndIsr implies UpdateMetadata to all brokers. A flag says so, because a set of all brokers for each
+        # partition would be slow.
         self._metadata_to_all = False
         self._stop_replica: defaultdict[BrokerId, dict[TopicPartition, StopReplicaPartition]] = defaultdict(dict)
         self._hidden: dict[str, bool] = {}
-        """Whether topics are sent as deleted; asked once, because the answer looks at every partition."""
+        """Whether topics are sent as deleted; computed once, because that looks at every partition of the topic."""
 
     def add_leader_and_isr(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool) -> None:
         """Add the cached leadership of a partition for these brokers, and its metadata for all brokers.
 
-        A newer state replaces the one that waits, but a replica that was new stays new.
+        A newer state replaces the one that is in the batch, but a replica that was new stays new.
 
         :raises IllegalState: the partition has no leadership, so there is nothing to send.
         """
@@ -112,7 +116,7 @@ class RequestBatch:
         return entry._replace(is_new=True) if before is not None and before.is_new and not entry.is_new else entry
 
     def add_stop_replica(self, brokers: Iterable[BrokerId], tp: TopicPartition, *, delete: bool) -> None:
-        """Add StopReplica of one replica for these brokers; a deletion that waits stays a deletion."""
+        """Add StopReplica of one partition for these brokers; a deletion that is in the batch stays a deletion."""
         leader_epoch = self._leader_epoch_to_stop(tp)
         for broker in brokers:
             if broker >= 0:
@@ -121,7 +125,7 @@ class RequestBatch:
                 waiting[tp] = StopReplicaPartition(leader_epoch, delete or (before is not None and before.delete))
 
     def add_stops(self, broker: BrokerId, records: Iterable[PartitionRecord], *, delete: bool) -> None:
-        """As ``add_stop_replica``, for many replicas of one broker; nothing for one that is not registered."""
+        """As ``add_stop_replica``, for many replicas of one broker; does nothing if the broker is not registered."""
         if broker in self._context.brokers:
             for record in records:
                 self.add_stop_replica((broker,), record.tp, delete=delete)
@@ -133,20 +137,19 @@ class RequestBatch:
         return NO_EPOCH if leadership is None else leadership.leader_epoch
 
     def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Add UpdateMetadata for these brokers: the live brokers, and these partitions.
+        """Add UpdateMetadata for these brokers: the list of live brokers, and these partitions.
 
-        Every broker of the batch gets every partition of the batch. A partition without leadership is left
-        out, unless it goes and its state is in quarantine; its brokers are not.
+        Every broker of the batch gets every partition of the batch. Partitions are added as by ``add_metadata``.
         """
         self._metadata_brokers.update(broker for broker in brokers if broker >= 0)
         records = (self._context.find(tp) for tp in partitions)
         self.add_metadata(record for record in records if record is not None)
 
     def add_metadata(self, records: Iterable[PartitionRecord]) -> None:
-        """Add the metadata of these partitions, as far as they have leadership, for all brokers that get metadata.
+        """Add the metadata of these partitions, for all brokers that get metadata.
 
-        Also if they are deleted while their state is in quarantine: brokers may know them from an earlier controller,
-        and forget them only by this.
+        A partition without leadership is left out. The exception is a deleted partition whose state is in quarantine:
+        brokers may know it from an earlier controller, and only this makes them forget it.
         """
         for record in records:
             if record.leadership is not None:
@@ -155,9 +158,9 @@ class RequestBatch:
                 self._add_metadata(record, _unknown(self._context.epoch))
 
     def add_removals(self, broker: BrokerId, removals: Mapping[TopicPartition, UpdateMetadataPartition]) -> None:
-        """Add for one broker that partitions are gone, whatever became of their topics since.
+        """Add removals from the metadata of one broker, even if topics of the same names exist again.
 
-        Use a batch of its own: every broker of a batch gets every partition of it.
+        Use a separate batch for them, because every broker of a batch gets every partition of it.
         """
         self._metadata_brokers.add(broker)
         self._metadata.update(removals)
@@ -219,7 +222,8 @@ class RequestBatch:
         self, partitions: Mapping[TopicPartition, LeaderAndIsrPartition]
     ) -> tuple[tuple[BrokerId, Endpoint], ...]:
         """Leaders without the listener are left out: one broken registration must not stop all requests."""
-        leaders = set(map(_first, map(_first, partitions.values())))  # of each state its leader, without a loop of ours
+        # The first field of an entry is the state, and the first field of a state is the leader; map is faster here.
+        leaders = set(map(_first, map(_first, partitions.values())))
         live = [self._context.brokers[leader] for leader in sorted(leaders) if leader in self._context.brokers]
         endpoints = ((broker.id, broker.endpoint(self._listener)) for broker in live)
         return tuple((broker, endpoint) for broker, endpoint in endpoints if endpoint is not None)
@@ -245,7 +249,9 @@ class RequestBatch:
                 yield broker, StopReplicaRequest(self._controller_id, self._context.epoch, epoch, partitions)
 
     def _topic_ids(self) -> dict[str, str]:
-        """Return the id of every topic of the batch that has one; each leadership is sent with its metadata.
+        """Return the id of every topic of the batch that has one.
+
+        The topics of the metadata are all topics, because each leadership is added together with its metadata.
 
         The protocol version makes no difference here. Too low a version withholds ids from new
         topics, but a broker that gets a topic without its id forgets the id
@@ -260,7 +266,7 @@ def _broker(item: tuple[BrokerId, object]) -> BrokerId:
 
 
 def _unknown(controller_epoch: int) -> LeaderAndIsr:
-    """The state in the metadata of a deleted partition whose znode cannot be parsed: only this term is known."""
+    """The state in the metadata of a deleted partition whose znode cannot be parsed, with our controller epoch."""
     return LeaderAndIsr(
         LEADER_DURING_DELETE, INITIAL_LEADER_EPOCH, (), controller_epoch, _PARTITION_EPOCH_DURING_DELETE
     )

@@ -26,7 +26,7 @@ class QueuedRequest:
 
 
 class BrokerQueue:
-    """A FIFO whose last element may absorb what comes next."""
+    """A FIFO whose last request may be merged with the next one."""
 
     def __init__(self, clock: Callable[[], float], settings: ChannelSettings, merger: BodyMerger) -> None:
         self._clock = clock
@@ -36,9 +36,9 @@ class BrokerQueue:
         self.bytes = 0
         """Estimated bytes of all requests that wait."""
         self.coalesced = 0
-        """How many requests were absorbed by the one before."""
+        """How many requests were merged into the one before them."""
         self._age_counts_from = clock()
-        """No request is taken for older than since then, as far as the limit of the age goes."""
+        """For ``max_queue_age_s``, no request counts as older than this time (monotonic seconds)."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -86,7 +86,7 @@ class BrokerQueue:
         return settings.coalesce and (waited > settings.coalesce_age_s or len(self._items) >= settings.coalesce_depth)
 
     def pop(self) -> QueuedRequest:
-        """Take the oldest; from now on it is begun, and nothing is merged into it."""
+        """Remove and return the oldest request; nothing is merged into it any more."""
         item = self._items.popleft()
         self.bytes -= item.size
         return item
@@ -100,10 +100,10 @@ class BrokerQueue:
         return min(self.oldest_age_s, now - self._age_counts_from) > settings.max_queue_age_s
 
     def drop_all_but_deletions(self) -> int:
-        """Forget everything that a fresh start of the broker would repeat; says how many requests are gone.
+        """Drop all requests whose content the broker gets anew when it is brought up to date; returns their number.
 
-        Deletions stay, of replicas and of topics in its metadata: no later request would bring them again.
-        Removals from the metadata become one request, since nothing is left that must stay between them.
+        Deletions of replicas, and removals of partitions from the broker's metadata, are kept: no later request would
+        repeat them. The removals become one request, since no request is left that must stay between them.
         """
         before = self._items
         kept = [*_removals(before), *_deletions_of_replicas(before)]
@@ -112,10 +112,10 @@ class BrokerQueue:
         return len(before) - len(kept)
 
     def restart_age_limit(self) -> None:
-        """Have ``max_queue_age_s`` count from now for what waits already.
+        """Let ``max_queue_age_s`` count from now for the requests that wait already.
 
-        Deletions that were kept for a silent broker are as old as its silence. If their age counted, the
-        queue would be beyond its limit at once when the broker answers again, and the requests that bring
+        Deletions that were kept for a broker may be as old as the time for which it did not answer. If their age
+        counted, the queue would be beyond its limit as soon as the broker answers again, and the requests that bring
         the broker up to date would be dropped.
         """
         self._age_counts_from = self._clock()

@@ -1,6 +1,6 @@
 """Merges two UpdateMetadata that wait for the same slow broker into one with the effect of both. PURE.
 
-The union of two bodies is made once and shared, as the bodies were: many brokers may be slow at the same time.
+The merged body is made once and shared, as the two bodies were, because many brokers may be slow at the same time.
 
 Which requests may be merged
 ----------------------------
@@ -89,7 +89,7 @@ def _returns_after_deletion(older: UpdateMetadataBody, newer: UpdateMetadataBody
 
 
 def _has_other_topic_id(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
-    """Whether a topic has not the same id in both bodies, and a state in one of them."""
+    """Whether a topic of both bodies has different ids in them, and a state in one of them."""
     common = set(map(_topic, older.partitions)) & set(map(_topic, newer.partitions))
     changed = {topic for topic in common if older.topic_ids.get(topic) != newer.topic_ids.get(topic)}
     return bool(changed) and (_has_state_of(changed, older) or _has_state_of(changed, newer))

@@ -11,7 +11,7 @@ import structlog
 from channel_manager.coalesce import BodyMerger
 from channel_manager.observer import ChannelObserver, Exchange, NoObserver, Reactions
 from channel_manager.removals import PendingRemovals
-from channel_manager.sender import BrokerSender, Pending, SenderDependencies, SenderStats
+from channel_manager.sender import BrokerSender, QueuedRequest, SenderDependencies, SenderStats
 from channel_manager.settings import ChannelSettings
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.releases import Release
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alarms:
-    """Callbacks of the composition root, for news that is no event. Called in the event loop; none may block."""
+    """Callbacks for conditions that do not go through the event queue. Called in the event loop; none may block."""
 
     stale_epoch: Callable[[BrokerId, int], None]
     """A broker knows a higher controller epoch than the given one: check whether we still lead."""
@@ -61,14 +61,14 @@ class ChannelManager:
         observer: ChannelObserver | None = None,
         transport: Transport = PLAINTEXT,
     ) -> None:
-        """``listener`` is the one to connect to (control plane if there is one, else inter-broker).
+        """``listener`` is the name of the listener to connect to (control plane if there is one, else inter-broker).
 
         ``emit`` appends to the event queue; ``clock`` gives monotonic seconds.
         """
         self._emit = emit
         self._senders: dict[BrokerId, tuple[BrokerSender, asyncio.Task[None]]] = {}
         self._removals: dict[BrokerId, PendingRemovals] = {}
-        """Of brokers whose channels were closed, until they are taken; none is kept beyond the term."""
+        """The removals of closed channels by broker, until they are taken; none is kept beyond the term."""
         self._tasks: asyncio.TaskGroup | None = None
         self._shared = SenderDependencies(
             client_id=str(controller_id),
@@ -102,13 +102,14 @@ class ChannelManager:
             await tasks.__aexit__(None, None, None)
 
     def use(self, settings: ChannelSettings) -> None:
-        """Use these settings for channels that are opened from now on, as for each broker that starts anew."""
+        """Use these settings for channels that are opened from now on."""
         self._shared = replace(self._shared, settings=settings)
 
     def add_broker(self, broker: Broker) -> None:
-        """Open a channel. A known broker with the same epoch may have moved; with another epoch it starts anew.
+        """Open a channel to a broker.
 
-        So does one whose sender ended by a defect.
+        If there is a channel to the same broker epoch, it is kept, and uses the new endpoints. A channel to an earlier
+        epoch, or one whose sender ended by a defect, is replaced.
 
         :raises IllegalState: outside of the ``async with`` block.
         """
@@ -124,7 +125,9 @@ class ChannelManager:
         self._senders[broker.id] = (sender, task)
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """Close the channel in this very tick; what waits or is under way is lost. Harmless if unknown.
+        """Close the channel in this tick of the event loop; requests that wait or are unanswered are lost.
+
+        Does nothing for a broker without a channel.
 
         Removals from the broker's metadata are kept for ``take_removals``.
         """
@@ -138,9 +141,9 @@ class ChannelManager:
             sender.stop()
 
     def take_removals(self, broker: BrokerId) -> Mapping[TopicPartition, UpdateMetadataPartition]:
-        """Return what closed channels were still to remove from the broker's metadata, and keep it no longer.
+        """Return the removals that closed channels did not deliver, and forget them.
 
-        The caller sends it before all other metadata (``channel_manager.removals``).
+        The caller sends them before all other metadata (``channel_manager.removals``).
         """
         return self._removals.pop(broker, PendingRemovals()).partitions
 
@@ -161,7 +164,7 @@ class ChannelManager:
         self._removals.clear()
 
     def disconnect(self) -> None:
-        """Close every connection in this very tick, what is buffered is never sent; the requests are repeated."""
+        """Close every connection in this tick. Buffered bytes are never sent; the requests are sent again later."""
         for sender, _ in self._senders.values():
             sender.disconnect()
 
@@ -176,13 +179,13 @@ class ChannelManager:
         return True
 
     def stats(self) -> list[SenderStats]:
-        """How each channel is doing, by broker id."""
+        """The statistics of each channel, in the order of broker ids."""
         return [self._senders[broker][0].stats() for broker in sorted(self._senders)]
 
-    def pending(self, broker: BrokerId, limit: int) -> list[Pending]:
-        """The first ``limit`` requests towards a broker; none for one without a channel."""
+    def first_requests(self, broker: BrokerId, limit: int) -> list[QueuedRequest]:
+        """The first ``limit`` requests to a broker; empty for a broker without a channel."""
         known = self._senders.get(broker)
-        return [] if known is None else known[0].pending(limit)
+        return [] if known is None else known[0].first_requests(limit)
 
     def _described(self, broker: Broker, release: Release) -> None:
         self._emit(ApiVersionsReceived(broker.id, broker.epoch, release))
@@ -215,9 +218,10 @@ def event_of(exchange: Exchange) -> Event | None:
 
 
 def _deletion_answered(exchange: Exchange, request: StopReplicaRequest) -> Event | None:
-    """Deletions with their errors, an event for every request that deletes: none is under way for ever.
+    """Return an event with the outcome of each deletion of a request; None for a request that deletes nothing.
 
-    A broker that refuses a whole request names no partition: none of them was deleted.
+    A request that was refused as a whole has an event, too, so that no deletion counts as unanswered for ever. A broker
+    that refuses the whole request names no partition: each of them has the error of the request.
     """
     response = exchange.response
     deleted = [tp for tp, partition in request.partitions.items() if partition.delete]

@@ -85,7 +85,7 @@ class AllObserve:
 
 @dataclass(frozen=True, slots=True)
 class Reactions:
-    """The controller's reactions to news of a channel. Called in the event loop; none may block."""
+    """The callbacks by which a channel reports to the controller. Called in the event loop; none may block."""
 
     answered: Callable[[Exchange], None]
     """A request was answered: the manager makes an event of it."""

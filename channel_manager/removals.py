@@ -2,23 +2,28 @@
 
 Why removals outlive a channel
 ------------------------------
-A partition with leader -2 in an UpdateMetadata is an event for the broker's group coordinator, which
-deletes the committed offsets of that partition (``coalesce`` has the argument). Nothing repeats it:
-a broker that starts gets the metadata of topics that exist. If the removal is lost with the channel
-of a broker whose session ended for a moment, or whose channel is opened anew, and the topic is created
-anew, then the coordinator keeps the offsets of the deleted topic, and consumers skip records.
+A removal is a partition with leader -2 in an UpdateMetadata. It is an event for the broker's group
+coordinator, which deletes the committed offsets of that partition (``coalesce`` has the argument).
+Nothing repeats a removal: a broker that starts gets the metadata of topics that exist. A removal could
+be lost with the channel, when the session of the broker ends for a moment or its channel is opened
+anew. If the topic were then created anew, the coordinator would keep the offsets of the deleted topic,
+and consumers would skip records.
 
 So the removals are kept when the channel is closed, and sent once in the next one, in a request of
-their own before any other metadata (``Outbox.repeat_removals``). That place is safe and early enough.
-A removal is kept only while no later UpdateMetadata can have taken effect at the broker: one that
-waited or was under way was followed by nothing in its channel, and one that was refused with
-STALE_BROKER_EPOCH was followed by requests with the same broker epoch, which were refused, too: a
+their own before any other metadata (``Outbox.repeat_removals``). That place is safe and early enough,
+because a removal is kept only while no later UpdateMetadata can have taken effect at the broker. If
+the removal waited or was unanswered, nothing followed it in its channel. If it was refused with
+STALE_BROKER_EPOCH, the requests that followed had the same broker epoch and were refused, too: a
 channel is closed before requests with a newer broker epoch are made (``handlers.brokers``). The
-broker therefore does not know the topic created anew. If the removal under way did take effect, then
-the second has none. Offsets that a consumer of the topic created anew committed while the broker still
-knew the deleted one go with the removal, as with one that is only late: that consumer reads records
-again and skips none that it has not read, if it begins at the earliest offset. A removal with any other
-answer is not kept: later requests may have sent the broker the topic that was created anew.
+broker therefore does not know the topic created anew. If an unanswered removal did take effect, then
+the second one has none.
+
+A consumer of the topic created anew may commit offsets while the broker still knows the deleted topic.
+The removal deletes these offsets, too, as any late removal does. That consumer reads records again, and
+skips none that it has not read, if it begins at the earliest offset.
+
+A removal with any other answer is not kept: later requests may have sent the broker the topic that was
+created anew.
 
 The request is built anew, with the live brokers, the topic ids and the broker epoch of that moment: a
 broker replaces its list of live brokers with each UpdateMetadata, and refuses an earlier broker epoch.
@@ -49,7 +54,7 @@ from controllerd.core.requests import (
 
 _Partitions = Mapping[TopicPartition, UpdateMetadataPartition]
 _removed: Final[WeakKeyDictionary[UpdateMetadataBody, _Partitions]] = WeakKeyDictionary()
-"""By body, because brokers share bodies: where many channels are closed at once, each body is read once."""
+"""The removals of each body. Brokers share bodies, so if many channels are closed at once, each body is read once."""
 
 
 class PendingRemovals:
@@ -68,7 +73,7 @@ class PendingRemovals:
         return self._partitions
 
     def add(self, request: ControlRequest) -> bool:
-        """Add what the request removes; of two removals of a partition the later one counts.
+        """Add the removals of a request; of two removals of the same partition the later one counts.
 
         Returns whether the request removes anything.
         """

@@ -72,7 +72,7 @@ class SenderStats:
     last_answered_s: float | None = None
 
 
-class Pending(NamedTuple):
+class QueuedRequest(NamedTuple):
     """A request that waits for the broker, or for its answer. ``age_s``: since it was queued, or taken to be sent."""
 
     api: str
@@ -115,8 +115,11 @@ class BrokerSender:
 
     def __init__(self, broker: Broker, shared: SenderDependencies) -> None:
         self.broker = broker
-        self._refused = PendingRemovals()
-        """Removals that the broker refused because its broker epoch is newer; its next channel repeats them."""
+        self._refused_removals = PendingRemovals()
+        """Removals from the broker's metadata that it refused with STALE_BROKER_EPOCH.
+
+        The channel to its next registration sends them again.
+        """
         self._shared = shared
         self._settings = shared.settings
         self._queue = BrokerQueue(shared.clock, shared.settings, shared.merger)
@@ -158,7 +161,7 @@ class BrokerSender:
     def pending_removals(self) -> PendingRemovals:
         """Return what the broker has not confirmed to have removed from its metadata."""
         pending = PendingRemovals()
-        pending.add_all(self._refused)
+        pending.add_all(self._refused_removals)
         for request in (*(delivery.request for delivery in self._under_way), *self._queue):
             pending.add(request)
         return pending
@@ -212,15 +215,15 @@ class BrokerSender:
     def _since(self, then: float | None) -> float | None:
         return None if then is None else self._shared.clock() - then
 
-    def pending(self, limit: int) -> list[Pending]:
+    def first_requests(self, limit: int) -> list[QueuedRequest]:
         """The first ``limit`` requests that are under way or wait, in order."""
         now = self._shared.clock()
         begun = [
-            _pending(delivery.request, now - delivery.since, delivery.attempts, in_flight=at == 0)
+            _queued_request(delivery.request, now - delivery.since, delivery.attempts, in_flight=at == 0)
             for at, delivery in enumerate(self._under_way[:limit])
         ]
         waiting = self._queue.first(limit - len(begun))
-        return begun + [_pending(request, age_s, 0, in_flight=False) for request, age_s in waiting]
+        return begun + [_queued_request(request, age_s, 0, in_flight=False) for request, age_s in waiting]
 
     async def run(self) -> None:
         """Send requests until cancelled. A defect ends this sender alone, is logged, and ends the controller's term."""
@@ -321,8 +324,7 @@ class BrokerSender:
         self.disconnect()
 
     async def _exchange(self, connection: KafkaConnection) -> bool:
-        version = self._choose_version()
-        delivery = self._under_way[0]
+        version, delivery = self._split_for_version()
         async with self._shared.encoding:
             body = await control_requests.encode_in_turns(delivery.request, version)
         # While the body was encoded the connection may have ended, or the role may be in doubt.
@@ -340,15 +342,19 @@ class BrokerSender:
         response = await control_requests.decode_in_turns(delivery.request, version, answer)
         return await self._react(delivery, response, version, size)
 
-    def _choose_version(self) -> int:
-        """The version for the first request under way, which is split where that version cannot express it in one."""
+    def _split_for_version(self) -> tuple[int, Delivery]:
+        """Choose the version of the first request; return it with the delivery to send.
+
+        If that version cannot carry the request in one message, its parts replace it among those under way, and the
+        first part is to be sent.
+        """
         first = self._under_way[0]
         api_key, topic_ids = control_requests.api_key(first.request), control_requests.has_topic_ids(first.request)
         version = choose_control(api_key, self._versions, topic_ids=topic_ids)
         parts = control_requests.split(first.request, version)
         if len(parts) > 1:
             self._under_way[0:1] = [self._begin(part) for part in parts]
-        return version
+        return version, self._under_way[0]
 
     async def _react(self, delivery: Delivery, response: ControlResponse, version: int, size: int) -> bool:
         exchange = Exchange(
@@ -368,7 +374,7 @@ class BrokerSender:
             return False
         self._sent += 1
         if response.error is KafkaError.STALE_BROKER_EPOCH:
-            self._refused.add(delivery.request)
+            self._refused_removals.add(delivery.request)
         if response.error is KafkaError.STALE_CONTROLLER_EPOCH:
             log.error("broker knows a higher controller epoch", broker=self.broker.id)
             self._shared.reactions.stale_epoch(self.broker.id, delivery.request.controller_epoch)
@@ -384,6 +390,6 @@ class BrokerSender:
         await asyncio.sleep(self._settings.authorization_backoff_s)
 
 
-def _pending(request: ControlRequest, age_s: float, attempts: int, *, in_flight: bool) -> Pending:
+def _queued_request(request: ControlRequest, age_s: float, attempts: int, *, in_flight: bool) -> QueuedRequest:
     partitions = request.body.partitions if isinstance(request, UpdateMetadataRequest) else request.partitions
-    return Pending(api_name(request), len(partitions), age_s, attempts, in_flight)
+    return QueuedRequest(api_name(request), len(partitions), age_s, attempts, in_flight)

@@ -29,12 +29,13 @@ class ChannelSettings:
     coalesce: bool = True
     """Whether UpdateMetadata for a broker that is behind may be merged."""
     coalesce_age_s: float = 1.0
-    """A broker is behind when the last request in its queue has waited this long,"""
+    """Seconds: a broker is behind when the last request in its queue has waited longer."""
     coalesce_depth: int = 20
-    """or when so many wait."""
+    """A broker is also behind when this many requests wait."""
     max_queue_bytes: int = 64 * 2**20
-    """A queue beyond this, or beyond the age below, is dropped; the broker is brought up to date when it answers."""
+    """A queue with more estimated bytes is dropped; the broker is brought up to date when it answers."""
     max_queue_age_s: float = 300.0
+    """Seconds: a queue is also dropped when its oldest request has waited longer."""
 
 
 def estimated_bytes(request: ControlRequest) -> int:

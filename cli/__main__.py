@@ -1,4 +1,4 @@
-"""The entry point of controllerctl. It imports nothing at first, so that Ctrl-C is caught during all other imports."""
+"""The entry point of controllerctl. It has no import at the top, so that Ctrl-C is caught during all other imports."""
 
 INTERRUPTED = 130
 """``ExitCode.INTERRUPTED``, repeated here so that nothing needs to be imported."""
@@ -12,3 +12,7 @@ def main() -> int:
         return run()
     except KeyboardInterrupt:  # while a command runs, typer handles it
         return INTERRUPTED
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

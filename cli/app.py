@@ -172,8 +172,8 @@ def global_flags(
 ) -> None:
     """Store the global flags for the command."""
     be_quiet(quiet=quiet)
-    is_chosen = _is_on_command_line(context, "name")
-    if is_chosen:  # a named cluster has priority over an address in the environment
+    is_named = _is_on_command_line(context, "name")
+    if is_named:  # a named cluster has priority over an address in the environment
         api = api if _is_on_command_line(context, "api") else None
         zk = zk if _is_on_command_line(context, "zk") else None
     name, known = choose_context(name, config)
@@ -184,8 +184,8 @@ def global_flags(
         zk=direct,
         known_zk=direct or known.zk,
         context=name,
-        token=_token(is_chosen) or known.read_token(),
-        ca_file=known.ca_file if is_chosen else os.environ.get("CONTROLLERCTL_CA_FILE") or known.ca_file,
+        token=_token(is_named) or known.read_token(),
+        ca_file=known.ca_file if is_named else os.environ.get("CONTROLLERCTL_CA_FILE") or known.ca_file,
         expected_cluster_id=known.expected_cluster_id,
         output=output,
         headers=not no_headers,
@@ -199,9 +199,9 @@ def global_flags(
     )
 
 
-def _token(is_chosen: bool) -> str | None:
+def _token(is_named: bool) -> str | None:
     """Return the token of the environment. A token is for one cluster, so a named context does not use it."""
-    return None if is_chosen else os.environ.get("CONTROLLERCTL_TOKEN") or None
+    return None if is_named else os.environ.get("CONTROLLERCTL_TOKEN") or None
 
 
 def _is_on_command_line(context: typer.Context, parameter: str) -> bool:

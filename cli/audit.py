@@ -15,7 +15,7 @@ from controllerd.core.text import counted
 
 if TYPE_CHECKING:
     from controllerd.audit.chain import RawLine
-    from controllerd.audit.findings import Finding
+    from controllerd.audit.findings import AuditFinding
     from controllerd.audit.heads import ExportedHead
     from controllerd.audit.reader import AuditReader, Report
 
@@ -117,10 +117,10 @@ def tail(
     """
     import time
 
-    from controllerd.audit.tail import Choice, end_of, newest_lines
+    from controllerd.audit.tail import LineFilter, end_of, newest_lines
     from controllerd.audit.tail import follow as follow_lines
 
-    settings, choice = settings_of(context), Choice(kind, topic)
+    settings, choice = settings_of(context), LineFilter(kind, topic)
     require_kind(kind)
     require_log(directory)
     shown = 0
@@ -131,7 +131,9 @@ def tail(
         print_line(settings, line)
         shown += 1
     if end is None:
-        return None if shown or not last else note("no such records")
+        if last and not shown:
+            note("no such records")
+        return
     try:
         for line in follow_lines(directory, end, lambda: time.sleep(_POLL_S), choice):
             print_line(settings, line)
@@ -180,7 +182,7 @@ def reading() -> Iterator[None]:
         yield
     except OSError as problem:
         hint = (
-            "run controllerctl as a user with read access"
+            "run the command as a user with read access"
             if isinstance(problem, PermissionError)
             else "see docs/audit.md"
         )
@@ -295,7 +297,7 @@ def _facts(
         yield "note", text
 
 
-def _row(finding: "Finding") -> tuple[str, str, str, str]:
+def _row(finding: "AuditFinding") -> tuple[str, str, str, str]:
     at = f"{finding.segment}:{finding.line}" if finding.segment else "exported head"
     return finding.harm.value, finding.numbers, at, finding.detail
 

@@ -17,7 +17,7 @@ from controllerd.core.text import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from controllerd.audit.spans import Span, Totals
+    from controllerd.audit.spans import LogTotals, TimeSpan
 
 Since = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Start: 2026-01-31T03:14:00Z, or milliseconds since 1970.")
@@ -25,7 +25,7 @@ Since = Annotated[
 Until = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End, exclusive.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only records of this kind.")]
 Topic = Annotated[str | None, typer.Option("--topic", help="Only records that name this topic.")]
-_TOLD_EVERY: Final = 1_000_000
+_REPORT_EVERY: Final = 1_000_000
 
 
 @app.command()
@@ -43,13 +43,13 @@ def cat(
     controllerctl audit cat DIR --kind admin -o jsonl
     """
     from controllerd.audit.spans import lines_within
-    from controllerd.audit.tail import Choice
+    from controllerd.audit.tail import LineFilter
 
     settings, span, shown = settings_of(context), _span(since, until), 0
     require_kind(kind)
     require_log(directory)
     with reading():
-        for line in lines_within(directory, span, Choice(kind, topic)):
+        for line in lines_within(directory, span, LineFilter(kind, topic)):
             print_line(settings, line)
             shown += 1
     if not shown:
@@ -62,14 +62,14 @@ def stats(context: typer.Context, directory: Directory, since: Since = None, unt
 
     Examples: controllerctl audit stats DIR · controllerctl audit stats DIR --from 2026-01-31T00:00:00Z -o json
     """
-    from controllerd.audit.spans import Totals, lines_within
+    from controllerd.audit.spans import LogTotals, lines_within
 
-    settings, span, totals = settings_of(context), _span(since, until), Totals()
+    settings, span, totals = settings_of(context), _span(since, until), LogTotals()
     require_log(directory)
     with reading():
         for number, line in enumerate(lines_within(directory, span), 1):
             totals.add(line)
-            if number % _TOLD_EVERY == 0:
+            if number % _REPORT_EVERY == 0:
                 note(f"read {number:,} records")
         files, on_disk = _on_disk(directory)
     if settings.wants_json:
@@ -93,13 +93,13 @@ _COLUMNS: Final[tuple[TableColumn[Row], ...]] = (
 )
 
 
-def _rows(totals: "Totals") -> list[Row]:
+def _rows(totals: "LogTotals") -> list[Row]:
     """Return the rows, the largest first."""
     whole = max(1, totals.bytes.total())
     return [(kind, totals.records[kind], size, 100 * size / whole) for kind, size in totals.bytes.most_common()]
 
 
-def _facts(directory: "Path", totals: "Totals", files: int, on_disk: int) -> list[tuple[str, str]]:
+def _facts(directory: "Path", totals: "LogTotals", files: int, on_disk: int) -> list[tuple[str, str]]:
     records, size = totals.records.total(), human_bytes(totals.bytes.total())
     return [
         ("log", f"{directory}: {counted(files, 'segment')}, {human_bytes(on_disk)} on disk"),
@@ -110,7 +110,7 @@ def _facts(directory: "Path", totals: "Totals", files: int, on_disk: int) -> lis
     ]
 
 
-def _document(directory: "Path", totals: "Totals", files: int, on_disk: int) -> dict[str, object]:
+def _document(directory: "Path", totals: "LogTotals", files: int, on_disk: int) -> dict[str, object]:
     return {
         "directory": str(directory),
         "segments": files,
@@ -132,13 +132,13 @@ def _on_disk(directory: "Path") -> tuple[int, int]:
     return len(segments), sum(segment.path.stat().st_size for segment in segments)
 
 
-def _span(since: str | None, until: str | None) -> "Span":
+def _span(since: str | None, until: str | None) -> "TimeSpan":
     """Return the span between two times. :raises CliError: one of them is invalid."""
-    from controllerd.audit.spans import Span
+    from controllerd.audit.spans import TimeSpan
     from controllerd.record.moments import BadMoment, parse_moment
 
     try:
-        return Span(*(None if text is None else parse_moment(text) for text in (since, until)))
+        return TimeSpan(*(None if text is None else parse_moment(text) for text in (since, until)))
     except BadMoment as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
 

@@ -1,4 +1,4 @@
-"""``controllerctl brokers``: what the controller cannot know of a broker, declared by an operator."""
+"""``controllerctl brokers``: facts about a broker that only an operator can know."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -21,7 +21,7 @@ app: Final = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-_NAMED: Final = 5
+_MAX_NAMES_SHOWN: Final = 5
 
 
 @app.callback()
@@ -54,14 +54,14 @@ def forget(
     before = client.status().content
     refuse_unfit(settings, before)
     _refuse_live(broker, before)
-    if settings.dry_run and settings.wants_json:
+    if settings.dry_run and settings.wants_json:  # `confirm` ends a dry run as text, after it has printed the plan
         print_data(settings, client.forget_broker(broker, settings.reason, dry_run=True).body)
         return
     confirm(
         settings,
         f"forget broker {broker} in cluster {before.meta.cluster_id or 'not known yet'}",
         held_up(broker, before),
-        "their deletion continues as if the broker had deleted its replicas",
+        "deletions that wait for this broker continue as if it had deleted its replicas",
         "if the broker returns after all, the controller has it delete its replicas",
         typed=str(broker),
     )
@@ -87,9 +87,9 @@ def _refuse_live(broker: int, now: "StatusResponse") -> None:
 
 
 def held_up(broker: int, now: "StatusResponse") -> str:
-    """Return the blocked deletions as a line of the plan."""
+    """Return a line of the plan: all blocked deletions, whether or not this broker blocks them."""
     waiting = [one.topic for one in now.status.deletions if one.held_up_by]
     if not waiting:
         return f"no deletion is blocked at the moment, by broker {broker} or by anything else"
-    more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
-    return f"blocked deletions: {', '.join(waiting[:_NAMED])}{more}"
+    more = f" and {len(waiting) - _MAX_NAMES_SHOWN} more" if len(waiting) > _MAX_NAMES_SHOWN else ""
+    return f"blocked deletions: {', '.join(waiting[:_MAX_NAMES_SHOWN])}{more}"

@@ -13,17 +13,10 @@ from uuid import uuid4
 import msgspec
 
 from cli.exit_codes import CliError, ExitCode
-from controllerd.status.schema.admin import (
-    AdminRequest,
-    ForgetRequest,
-    ForgetResponse,
-    ResignResponse,
-    TakeoverRequest,
-    TakeoverResponse,
-)
 from controllerd.status.schema.common import Health, Problem, RoleAnswer
-from controllerd.status.schema.observations import ObservationsResponse
+from controllerd.status.schema.history import ObservationsResponse
 from controllerd.status.schema.status import StatusResponse
+from controllerd.status.schema.tasks import ForgetResponse, ResignResponse, TakeoverResponse
 
 if TYPE_CHECKING:
     from cli.settings import CliSettings
@@ -131,7 +124,7 @@ class ApiRefusal(CliError):
 
 
 class Client:
-    """Talks to one daemon."""
+    """The client of one daemon."""
 
     def __init__(
         self,
@@ -162,16 +155,25 @@ class Client:
     def takeover(
         self, reason: str, *, remember: bool = False, holder: Holder = "any", dry_run: bool = False
     ) -> ApiAnswer[TakeoverResponse]:
-        """Make this instance take the role from such a holder, and remember to do so. :raises CliError: it did not."""
+        """Make this instance take the role from a holder of this kind. :raises CliError: it did not.
+
+        With ``remember`` it takes the role from brokers at every later start, too.
+        """
+        from controllerd.status.schema.verbs import TakeoverRequest
+
         body = TakeoverRequest(reason=reason, remember=remember, from_=holder)
         return self.post("/v1/takeover", body, TakeoverResponse, {"dryRun": dry_run}, str(uuid4()))
 
     def resign(self, reason: str, *, dry_run: bool = False) -> ApiAnswer[ResignResponse]:
         """Make this instance give the role away. :raises CliError: it did not."""
-        return self.post("/v1/resign", AdminRequest(reason=reason), ResignResponse, {"dryRun": dry_run}, str(uuid4()))
+        from controllerd.status.schema.verbs import VerbRequest
+
+        return self.post("/v1/resign", VerbRequest(reason=reason), ResignResponse, {"dryRun": dry_run}, str(uuid4()))
 
     def forget_broker(self, broker: int, reason: str, *, dry_run: bool = False) -> ApiAnswer[ForgetResponse]:
         """Declare that a broker never returns. :raises CliError: the daemon refuses."""
+        from controllerd.status.schema.verbs import ForgetRequest
+
         path, body = f"/v1/brokers/{broker}/forget", ForgetRequest(reason=reason, confirm=broker)
         return self.post(path, body, ForgetResponse, {"dryRun": dry_run}, str(uuid4()))
 
@@ -187,7 +189,7 @@ class Client:
     # -- requests in general -------------------------------------------------------------------------------------------
 
     def get(self, path: str, kind: type[Content], query: Query | None = None) -> ApiAnswer[Content]:
-        """Read something. :raises CliError: there is no answer. :raises ApiRefusal: the answer is an error."""
+        """Send a GET request. :raises CliError: there is no answer. :raises ApiRefusal: the answer is an error."""
         return self._ask("GET", _with_query(path, query), kind)
 
     def post(
@@ -198,17 +200,17 @@ class Client:
         query: Query | None = None,
         idempotency_key: str | None = None,
     ) -> ApiAnswer[Content]:
-        """Have something done; with a key a repetition does no harm. Raises as ``get`` does."""
+        """Send a POST request; with an idempotency key a repetition is harmless. Raises as ``get`` does."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        is_plan = idempotency_key is None or bool((query or {}).get("dryRun"))
-        meanwhile = _NOTHING_CHANGED if is_plan else _MAY_HAPPEN
+        changes_nothing = idempotency_key is None or bool((query or {}).get("dryRun"))
+        meanwhile = _NOTHING_CHANGED if changes_nothing else _MAY_HAPPEN
         return self._ask(
             "POST", _with_query(path, query), kind, msgspec.json.encode(body), headers, meanwhile=meanwhile
         )
 
     @contextmanager
     def stream(self, path: str, query: Query, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
-        """An answer that is read while it comes; each wait for more takes at most the timeout. Raises as ``get``."""
+        """Read an answer while it arrives; each wait for more takes at most the timeout. Raises as ``get``."""
         target = _with_query(path, query)
         connection = self._address.connection(self._timeout_s, self._ca_file)
         try:
@@ -242,7 +244,7 @@ class Client:
         try:
             return ApiAnswer(answer, msgspec.json.decode(answer, type=kind))
         except msgspec.DecodeError as error:
-            raise self._refusal(answer) from error  # what is accepted with this status may be an error all the same
+            raise self._refusal(answer) from error  # an answer with the accepted status may be an error all the same
 
     def _send(
         self,
@@ -277,11 +279,14 @@ class Client:
 
     @contextmanager
     def _explained(self, meanwhile: str = "") -> Iterator[None]:
-        """``meanwhile``: what may become of it without an answer. :raises CliError: instead of what went wrong."""
+        """Turn errors of the connection into one sentence. ``meanwhile`` says what may happen without an answer.
+
+        :raises CliError: in place of the original error
+        """
         try:
             yield
         except TimeoutError as error:
-            raise CliError(ExitCode.TIMED_OUT, self._silent(meanwhile)) from error
+            raise CliError(ExitCode.TIMED_OUT, self._no_answer(meanwhile)) from error
         except ssl.SSLCertVerificationError as error:
             message = (
                 f"the certificate of {self._address.text} is not trusted ({error.verify_message}); "
@@ -289,14 +294,14 @@ class Client:
             )
             raise CliError(ExitCode.UNREACHABLE, message) from error
         except PermissionError as error:
-            message = f"{self._address.text} cannot be used: {error.strerror}; run controllerctl as a user with access"
+            message = f"{self._address.text} cannot be used: {error.strerror}; run the command as a user with access"
             raise CliError(ExitCode.FORBIDDEN, message) from error
         except OSError as error:
             raise CliError(ExitCode.UNREACHABLE, self._no_daemon(error.strerror or str(error))) from error
         except http.client.HTTPException as error:
             raise self._not_controllerd() from error
 
-    def _silent(self, meanwhile: str) -> str:
+    def _no_answer(self, meanwhile: str) -> str:
         return (
             f"no answer from {self._address.text} within {self._timeout_s:g} s{meanwhile}; --timeout waits longer. "
             f"If it hangs, ask ZooKeeper for the active controller: controllerctl --zk {self._zookeeper} status"

@@ -12,19 +12,13 @@ if TYPE_CHECKING:
     from controllerd.explain.answers import Transition
     from controllerd.status.schema.cluster import BrokerItem, PartitionItem, ReplicaItem, TopicItem
     from controllerd.status.schema.config import BrokerValue, SettingItem
+    from controllerd.status.schema.history import ElectionItem, Term
     from controllerd.status.schema.tasks import Task, TaskItem
-    from controllerd.status.schema.work import (
-        DeletionItem,
-        ElectionItem,
-        QueueItem,
-        ReassignmentItem,
-        RequestQueue,
-        Term,
-    )
+    from controllerd.status.schema.work import DeletionItem, QueueItem, ReassignmentItem, RequestQueue
 
 
 def broker_state(item: "BrokerItem") -> str:
-    """In a word or two; why it is unreachable stands in a column of its own."""
+    """Return the state in a word or two; the reason for which a broker is unreachable has its own column."""
     if not item.alive or item.status is None:
         return "gone"
     if item.status.shutting_down:
@@ -35,7 +29,7 @@ def broker_state(item: "BrokerItem") -> str:
 
 
 def listeners(item: "BrokerItem") -> str:
-    """``PLAINTEXT://kafka1:9092 SSL://kafka1:9093``."""
+    """Return listeners as ``PLAINTEXT://kafka1:9092 SSL://kafka1:9093``."""
     known = item.status.listeners if item.status is not None else ()
     return " ".join(f"{one.name}://{one.host}:{one.port}" for one in known) or "-"
 
@@ -61,7 +55,7 @@ def topic_state(item: "TopicItem") -> str:
 
 
 def isr_size(item: "PartitionItem") -> str:
-    """``2/3`` replicas are in sync."""
+    """Return the number of replicas in sync, as ``2/3``."""
     return f"{len(item.isr)}/{len(item.replicas)}"
 
 

@@ -1,6 +1,6 @@
-"""Completion: the scripts for bash, zsh and fish, and the names that they offer, which the daemon is asked for.
+"""Completion: the scripts for bash, zsh and fish, and the names that they offer, which the daemon provides.
 
-A daemon that is slow, down or refuses must not disturb the prompt: then there are no names, and no message.
+A daemon that is slow, down or refuses must not disturb the prompt: in that case there are no names, and no message.
 """
 
 import os
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from cli.client import Client, Query
 
 BUDGET_S: Final = 0.5
-"""The longest that a prompt may wait."""
+"""The longest time that a prompt may wait."""
 FRESH_S: Final = 10.0
-"""Seconds for which names are kept on disk: one completion is soon followed by the next."""
+"""Seconds for which names are cached on disk, for the next completions."""
 _OFFERED: Final = 200
 _VARIABLE: Final = "_CONTROLLERCTL_COMPLETE"
 _BASH: Final = r"""
@@ -73,27 +73,27 @@ def completion(
 
 
 def topics(context: typer.Context, incomplete: str) -> list[str]:
-    """The topics that begin like this."""
+    """Return the topics that begin with this text."""
     return _offer(context, "topics", incomplete, _ask_topics)
 
 
 def partitions(context: typer.Context, incomplete: str) -> list[str]:
-    """The partitions whose topics begin like this, or that begin like this themselves."""
+    """Return the partitions whose names, or whose topics, begin with this text."""
     return _offer(context, "partitions", incomplete, _ask_partitions)
 
 
 def topics_or_partitions(context: typer.Context, incomplete: str) -> list[str]:
-    """Topics; where none begins like this, as behind the dash after a whole name, partitions."""
+    """Return topics, or partitions if no topic begins with this text, as behind the dash after a whole name."""
     return _offer(context, "topics or partitions", incomplete, _ask_either)
 
 
 def brokers(context: typer.Context, incomplete: str) -> list[str]:
-    """The ids of brokers that begin like this."""
+    """Return the ids of brokers that begin with this text."""
     return _offer(context, "brokers", incomplete, _ask_brokers)
 
 
 def contexts(incomplete: str) -> list[str]:
-    """The contexts of the configuration file that begin like this."""
+    """Return the contexts of the configuration file that begin with this text."""
     path = Path(os.environ.get("CONTROLLERCTL_CONFIG") or default_file())
     try:
         known, _ = read_contexts(path)
@@ -132,7 +132,7 @@ def _ask_brokers(client: "Client", _incomplete: str) -> list[str]:
 
 
 def _offer(context: typer.Context, kind: str, incomplete: str, ask: "Callable[[Client, str], list[str]]") -> list[str]:
-    """The names, from disk while they are fresh; none when there is anything wrong."""
+    """Return the names, from the cache while they are fresh; none after any failure."""
     try:
         client, api = _client(context)
         cache = _cache_file(kind, api, incomplete)
@@ -146,7 +146,7 @@ def _offer(context: typer.Context, kind: str, incomplete: str, ask: "Callable[[C
 
 
 def _client(context: typer.Context) -> "tuple[Client, str]":
-    """No callback has run: the global flags are what was parsed of them so far, and the environment."""
+    """Return a client. No callback has run: the global flags are those parsed so far, and the environment."""
     from cli.client import Client
 
     given = context.find_root().params

@@ -108,10 +108,10 @@ def check(
     if settings.output is OutputFormat.NAME:
         typer.echo(str(file))
     elif not settings.wants_json:
-        _praise(file, config)
+        _print_valid(file, config)
 
 
-def _praise(file: Path, config: "Config") -> None:
+def _print_valid(file: Path, config: "Config") -> None:
     given = [key for key, origin in config.origins.items() if origin != "default"]
     typer.echo(f"{file} is valid: {counted(len(given), 'key')} given, the others have their defaults")
     if config.ignored:
@@ -138,7 +138,7 @@ def explain(
 
 
 def explained(asked: str) -> dict[str, str | None]:
-    """Everything about a key, in plain words. :raises CliError: there is none of this name."""
+    """Return the explanation of a key. :raises CliError: there is no key of this name."""
     from controllerd.config.kafka_names import KAFKA_NAMES, KEYS
     from controllerd.config.key_reference import MEANINGS, keys
 

@@ -1,4 +1,4 @@
-"""The way to the daemon that the global flags describe, and which instance may be asked for what."""
+"""Connect to the daemon that the global flags name, and check that this instance can answer the command."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # importing the client costs more than starting the command
 
 
 def client_of(settings: CliSettings) -> "Client":
-    """The client of the daemon, or of the process's own reader where ZooKeeper is read instead.
+    """Return the client of the daemon, or of this process's own reader if ZooKeeper is read instead.
 
     :raises CliError: the address is invalid, or ZooKeeper does not answer.
     """
@@ -29,7 +29,7 @@ def client_of(settings: CliSettings) -> "Client":
 
 
 def daemon_client(settings: CliSettings, what: str) -> "Client":
-    """The client of the daemon, for ``what`` only a daemon knows. :raises CliError: only ZooKeeper is read."""
+    """Return the client of the daemon, for ``what`` that only a daemon has. :raises CliError: ZooKeeper is read."""
     if settings.zk is not None:
         message = f"--zk only reads ZooKeeper, where {what} cannot be seen: name a daemon with --api URL"
         raise CliError(ExitCode.USAGE, message)
@@ -37,7 +37,7 @@ def daemon_client(settings: CliSettings, what: str) -> "Client":
 
 
 def changing_client(settings: CliSettings) -> "Client":
-    """The client of the daemon, to change something. :raises CliError: only ZooKeeper is read."""
+    """Return the client of the daemon for a change. :raises CliError: only ZooKeeper is read."""
     if settings.zk is not None:
         message = "--zk only reads: to change something name a daemon with --api URL; nothing was changed"
         raise CliError(ExitCode.USAGE, message)
@@ -48,9 +48,9 @@ def changing_client(settings: CliSettings) -> "Client":
 
 
 def refuse_unfit(settings: CliSettings, now: "StatusResponse") -> None:
-    """Refuse to change another cluster than the expected one, or to change anything through an observer.
+    """Refuse a change of another cluster than the expected one, or a change through an observer.
 
-    :raises CliError: it is one of these.
+    :raises CliError: the change is refused
     """
     refuse_other_cluster(settings, now.meta)
     if now.status.role == "observer":
@@ -69,16 +69,16 @@ def refuse_other_cluster(settings: CliSettings, meta: "Meta") -> None:
         raise CliError(ExitCode.OTHER_CLUSTER, message)
 
 
-def say_who_leads(client: "Client") -> bool:
-    """Note that a standby knows little; return whether the instance is the controller or an observer."""
+def note_role(client: "Client") -> bool:
+    """Print a note on a standby, which has no partitions; return whether the instance is active or an observer."""
     now = client.role()
     if not _knows_cluster(now):
         note(f"not the active controller ({now.role}: {now.reason}): this instance shows what it knows")
     return _knows_cluster(now)
 
 
-def refuse_unknowing(client: "Client") -> None:
-    """:raises CliError: this instance does not follow the cluster, so that its answer would mean nothing."""
+def refuse_without_cluster(client: "Client") -> None:
+    """Refuse an instance that has no state of the cluster. :raises CliError: it is a standby."""
     now = client.role()
     if not _knows_cluster(now):
         message = (

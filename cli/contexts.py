@@ -21,7 +21,7 @@ from cli.exit_codes import CliError, ExitCode
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One cluster as an operator reaches it. At most one of the three tokens is given."""
+    """The addresses and credentials of one cluster. At most one of the three tokens is given."""
 
     api: str | None = None
     zk: str | None = None
@@ -33,7 +33,7 @@ class Context:
     expected_cluster_id: str | None = None
 
     def read_token(self) -> str | None:
-        """The token, wherever it is kept. :raises CliError: it is not there."""
+        """Return the token of any of the three settings. :raises CliError: it cannot be read."""
         if self.token_file is not None:
             return _read_token_file(self.token_file)
         if self.token_env is None:

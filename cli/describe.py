@@ -8,7 +8,7 @@ import typer
 from cli import completion
 from cli.arguments import LARGEST_ID, parse_partition, topic_path
 from cli.columns import PARTITIONS, TRANSITIONS, broker_state, listeners, topic_state
-from cli.connect import client_of, refuse_unknowing, say_who_leads
+from cli.connect import client_of, note_role, refuse_without_cluster
 from cli.exit_codes import CliError, ExitCode
 from cli.lists import TableColumn, fetch_list, print_columns
 from cli.output import dash, human_duration, ids, print_data, print_facts
@@ -64,7 +64,7 @@ def topic(
             typer.echo()
             print_columns(settings, PARTITIONS.columns, found.items)
         _print_transitions(settings, answer.content.transitions)
-    say_who_leads(client)
+    note_role(client)
 
 
 @app.command()
@@ -90,7 +90,7 @@ def partition(
         print_facts(settings, partition_facts(answer.content))
         _print_pending(settings, answer.content.pending)
         _print_transitions(settings, answer.content.transitions)
-    say_who_leads(client)
+    note_role(client)
 
 
 @app.command()
@@ -114,7 +114,7 @@ def broker(
         print_facts(settings, broker_facts(answer.content))
         _print_pending(settings, answer.content.pending)
         _print_transitions(settings, answer.content.transitions)
-    say_who_leads(client)
+    note_role(client)
 
 
 def _ask(client: "Client", path: str, kind: type[Detail]) -> "ApiAnswer[Detail]":
@@ -123,7 +123,7 @@ def _ask(client: "Client", path: str, kind: type[Detail]) -> "ApiAnswer[Detail]"
         return client.get(path, kind)
     except CliError as refusal:
         if refusal.code is ExitCode.NOT_FOUND:
-            refuse_unknowing(client)
+            refuse_without_cluster(client)
         raise
 
 
@@ -151,7 +151,7 @@ def _print_transitions(settings: CliSettings, transitions: "Sequence[Transition]
 
 
 def topic_facts(detail: "TopicDetail") -> Iterator[tuple[str, str]]:
-    """The lines above the table of partitions."""
+    """Return the lines above the table of partitions."""
     found = detail.topic
     yield "topic", found.topic
     yield "id", dash(found.topic_id)
@@ -173,7 +173,7 @@ def topic_facts(detail: "TopicDetail") -> Iterator[tuple[str, str]]:
 
 
 def partition_facts(detail: "PartitionDetail") -> Iterator[tuple[str, str]]:
-    """The lines above the tables."""
+    """Return the lines above the tables."""
     found = detail.partition
     yield "partition", f"{found.topic}-{found.partition}"
     since = f" since {found.since}" if found.since else ""
@@ -194,7 +194,7 @@ def partition_facts(detail: "PartitionDetail") -> Iterator[tuple[str, str]]:
 
 
 def broker_facts(detail: "BrokerDetail") -> Iterator[tuple[str, str]]:
-    """The lines above the table of requests."""
+    """Return the lines above the table of requests."""
     found, status = detail.broker, detail.broker.status
     yield "broker", str(found.id)
     yield "state", broker_state(found)

@@ -33,7 +33,7 @@ ShowProgress = Callable[[Comparing], None]
 
 
 class _ListType(msgspec.Struct):
-    """Which of both an answer is."""
+    """The kind of an answer: a task, or a result."""
 
     kind: Literal["Comparing", "DifferenceList"]
 
@@ -121,7 +121,7 @@ def _showing_progress(settings: CliSettings) -> Iterator[ShowProgress]:
 
 
 def remaining(now: Comparing) -> str:
-    """``42%, 5.1 s left``, or the time that has passed where no more is known."""
+    """Return the progress as ``42%, 5.1 s left``, or the time that has passed if no more is known."""
     if now.percent is None:
         return human_duration(now.elapsed_s)
     left = "" if now.eta_seconds is None else f", {human_duration(now.eta_seconds)} left"

@@ -1,4 +1,4 @@
-"""``controllerctl events``: what happens, as it happens; the connection may break and is taken up where it ended."""
+"""``controllerctl events``: the records of the daemon as they are written; a broken connection is continued."""
 
 import sys
 import time
@@ -27,7 +27,7 @@ class Message(NamedTuple):
 
 
 def messages(lines: Iterable[bytes]) -> Iterator[Message]:
-    """Every event as soon as its empty line has come; comments, which keep the connection alive, are left out."""
+    """Yield every event when its empty line has arrived, without comments, which only keep the connection alive."""
     event, data, last_id = "message", list[str](), ""
     for raw in lines:
         line = raw.decode(errors="replace").rstrip("\r\n")

@@ -12,14 +12,14 @@ from cli.settings import DEFAULT_API, OutputFormat
 
 
 def installed_version() -> str:
-    """The version of the installed package."""
+    """Return the version of the installed package."""
     from importlib.metadata import version as installed
 
     return installed("controllerd")
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and exit, if that is wanted. :raises typer.Exit: it is."""
+    """Print the version and exit, if it is requested. :raises typer.Exit: it is."""
     if wanted:
         typer.echo(f"controllerctl {installed_version()}")
         raise typer.Exit
@@ -121,7 +121,7 @@ def flags_apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _has_value(argument: str) -> bool:
-    """``--output=json``, ``-o=json`` and ``-ojson``."""
+    """Return whether an argument contains its value: ``--output=json``, ``-o=json`` and ``-ojson``."""
     is_short = len(argument) > 2 and argument[1] != "-" and argument[:2] in {"-o", "-c"}
     return is_short or argument.partition("=")[0] in _WITH_VALUE
 
@@ -132,7 +132,7 @@ def _next(remaining: Iterator[str]) -> list[str]:
 
 
 def _with_intervals(arguments: Sequence[str]) -> Iterator[str]:
-    """``-w`` may stand alone: then it watches every other second."""
+    """Return the arguments with the interval of a bare ``-w``: every other second."""
     followers = [*arguments, ""][1:]
     for argument, follower in zip(arguments, followers, strict=True):
         yield argument

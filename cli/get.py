@@ -196,7 +196,7 @@ def replicas(
 
 @app.command()
 def queue(context: typer.Context, watch: Watch = None) -> None:
-    """Show the event in work, the events that wait, and the latest that ended.
+    """Show the event in progress, the events that wait, and the latest that ended.
 
     Examples: controllerctl get queue · controllerctl get queue -w
     """
@@ -215,7 +215,7 @@ def requests(
     ] = None,
     watch: Watch = None,
 ) -> None:
-    """Show the control requests that wait for each broker, and what became of the last ones.
+    """Show the control requests that wait for each broker, and the results of the last ones.
 
     Examples: controllerctl get requests · controllerctl get requests --broker 3 -o wide
     """
@@ -227,7 +227,7 @@ def requests(
 
 @app.command()
 def reassignments(context: typer.Context, topic: TopicGlob = None, limit: Limit = None, watch: Watch = None) -> None:
-    """Show the partitions that move: how far they are, how long it takes, and what they wait for.
+    """Show the partitions that move: their progress, the time left, and the reasons of waits.
 
     Examples: controllerctl get reassignments -w · controllerctl get reassignments --topic 'pay*' -o wide
     """
@@ -253,7 +253,7 @@ def elections(context: typer.Context, watch: Watch = None) -> None:
 
     Examples: controllerctl get elections · controllerctl get elections -o jsonl
     """
-    from controllerd.status.schema.work import ElectionList
+    from controllerd.status.schema.history import ElectionList
 
     daemon_client(settings_of(context), "elections")
     _show(context, columns.ELECTIONS, ElectionList, watch)
@@ -294,6 +294,6 @@ def history(context: typer.Context, watch: Watch = None) -> None:
 
     Examples: controllerctl get history · controllerctl get history -o json
     """
-    from controllerd.status.schema.work import TermList
+    from controllerd.status.schema.history import TermList
 
     _show(context, columns.TERMS, TermList, watch)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Typ
 
 import typer
 
-from cli.connect import client_of, say_who_leads
+from cli.connect import client_of, note_role
 from cli.exit_codes import CliError, ExitCode
 from cli.output import clear_screen, note, print_data, print_json, print_table
 from cli.settings import CliSettings, OutputFormat
@@ -76,7 +76,7 @@ def show_list(
     """Fetch a list and print it. :raises CliError: there is no answer."""
     client = client_of(settings)
     found = fetch_list(client, listing, kind, query, limit=limit)
-    is_known = say_who_leads(client)
+    is_known = note_role(client)
     shown = listing if is_known else replace(listing, nothing=f"{listing.nothing}, as far as is known here")
     print_found(settings, shown, found, one_line=one_line)
 
@@ -102,7 +102,7 @@ def fetch_list(
         asked["cursor"] = getattr(answer.content, "next_cursor", None)
         if asked["cursor"] is None or (limit is not None and len(items) >= limit):
             break
-        _tell_progress(len(items), getattr(answer.content, "total", 0))
+        _print_progress(len(items), getattr(answer.content, "total", 0))
     return FetchedList(items if limit is None else items[:limit], pages[0] if len(pages) == 1 else _joined(pages))
 
 
@@ -164,7 +164,7 @@ def _raw(page: bytes) -> Mapping[str, Any]:
     return {**outer, "items": msgspec.json.decode(outer["items"], type=list[msgspec.Raw])}
 
 
-def _tell_progress(read: int, total: int) -> None:
+def _print_progress(read: int, total: int) -> None:
     if read % _MANY == 0 and (total > _MANY or not total):
         note(f"read {read} of {total}" if total else f"read {read}")
 
@@ -181,7 +181,9 @@ def repeat_shown(settings: CliSettings, every_s: float | None, show: Callable[[b
 def watch(settings: CliSettings, every_s: float, show: Callable[[bool], None]) -> None:
     """Call ``show`` every ``every_s`` seconds; its argument says whether to print one line of many.
 
-    :raises typer.Exit: Ctrl-C. :raises CliError: any failure but that the daemon is unreachable for a while.
+    While the daemon is unreachable, the watch continues.
+
+    :raises typer.Exit: Ctrl-C. :raises CliError: any other failure.
     """
     try:
         while True:

@@ -1,4 +1,4 @@
-"""``controllerctl observations``: what the controller that is watched did, beside what ours would have done."""
+"""``controllerctl observations``: the actions of the observed controller, compared with those of this instance."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -11,15 +11,10 @@ from cli.output import print_data, print_facts, print_table
 from cli.settings import OutputFormat, settings_of
 
 if TYPE_CHECKING:
-    from controllerd.status.schema.observations import (
-        Observations,
-        ObservationsResponse,
-        ObservedPartition,
-        ObservedState,
-    )
+    from controllerd.status.schema.history import Observations, ObservationsResponse, ObservedPartition, ObservedState
 
 _SHOWN = 20
-"""Partitions that are listed unless more are asked for; -o json has the newest 200."""
+"""The default number of listed partitions; -o json has the newest 200."""
 _RULINGS = ("equal", "different", "unclear", "deliberate", "not judged")
 _COLUMNS = ("CAUSE", "PARTITION", "BEFORE", "OURS WOULD", "WAS DONE", "VERDICT")
 
@@ -59,7 +54,7 @@ def observations(
 
 
 def facts(answer: "ObservationsResponse") -> Iterator[tuple[str, str]]:
-    """The lines above the tables."""
+    """Return the lines above the tables."""
     found = answer.observations
     yield "cluster", f"{answer.meta.cluster_id or 'not known yet'}, controller epoch {answer.meta.controller_epoch}"
     yield "looks", f"{found.looks}, {found.torn} left out because the cluster changed while it was read"
@@ -75,14 +70,14 @@ def _listed(name: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def totals(found: "Observations") -> Iterator[tuple[str, ...]]:
-    """Each cause with the partitions of each ruling."""
+    """Return each cause with the partitions of each ruling."""
     counted = {(total.cause, total.ruling): total.partitions for total in found.totals}
     for cause in sorted({total.cause for total in found.totals}):
         yield (cause, *(str(counted.get((cause, ruling), "-")) for ruling in _RULINGS))
 
 
 def row(partition: "ObservedPartition") -> tuple[str, ...]:
-    """One partition's line."""
+    """Return the line of one partition."""
     return (
         partition.cause,
         f"{partition.topic}-{partition.partition}",
@@ -94,5 +89,5 @@ def row(partition: "ObservedPartition") -> tuple[str, ...]:
 
 
 def state(found: "ObservedState | None") -> str:
-    """Leader, leader epoch and ISR."""
+    """Return leader, leader epoch and ISR."""
     return f"{found.leader}/{found.leader_epoch} {found.isr}" if found is not None else "none"

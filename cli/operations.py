@@ -1,6 +1,6 @@
 """The steps of every verb that changes the cluster: plan, show, confirm, begin, follow to the end, exit code.
 
-A noun's module makes the body and the lines of the plan, and calls ``run``::
+The module of a noun creates the body and the lines of the plan, and calls ``run``::
 
     run(settings, OperationRequest("/v1/elections", body, "preferred election"))
 """
@@ -46,7 +46,7 @@ AtMost = Annotated[
 
 
 def progress_line(task: "Task") -> str:
-    """``reassignments: 42.0%, 3m10s left: 12 of 40 partitions moved``."""
+    """Return the progress as ``reassignments: 42.0%, 3m10s left: 12 of 40 partitions moved``."""
     percent = "" if task.percent is None else f" {task.percent:.1f}%"
     left = "" if task.eta_seconds is None else f", {human_duration(task.eta_seconds)} left"
     return f"{task.verb}:{percent}{left}{': ' if percent or left else ' '}{task.message}"
@@ -156,7 +156,7 @@ def follow(
                 raise _stuck(settings, operation)
             time.sleep(POLL_S)
             answer = _ask_again(client, path, operation, is_patient=time.monotonic() - answered < settings.timeout_s)
-            if answer is not None:
+            if answer is not None:  # the daemon was reached
                 answered = time.monotonic()
                 moved = moved if answer.content.task == now.content.task else answered
                 now = answer
@@ -169,7 +169,7 @@ def _stuck(settings: CliSettings, operation: OperationRequest) -> CliError:
     """Return the error for a short operation that makes no progress."""
     message = (
         f"no progress within {settings.timeout_s:g} s; the operation continues: {operation.shows} shows its progress, "
-        "controllerctl get queue the event in work; --timeout waits longer"
+        "and controllerctl get queue shows the event that is being handled; --timeout waits longer"
     )
     return CliError(ExitCode.TIMED_OUT, message)
 

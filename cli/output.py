@@ -1,4 +1,4 @@
-"""Printing: data to standard output, everything else to standard error, nothing cut off outside a terminal."""
+"""Print data to standard output, everything else to standard error; outside a terminal no line is cut off."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _hushed = {"notes": False}
 
 
 def be_quiet(*, quiet: bool) -> None:
-    """Silence ``note`` from now on, or end that."""
+    """Silence ``note`` from now on, or end the silence."""
     _hushed["notes"] = quiet
 
 
@@ -40,21 +40,21 @@ def is_watched() -> bool:
 
 
 def print_json(body: bytes, *, one_line: bool = False) -> None:
-    """The daemon's JSON, indented unless it is one of many lines."""
+    """Print the daemon's JSON, indented unless it is one of many lines."""
     import msgspec
 
     typer.echo(msgspec.json.format(body, indent=-1 if one_line else 2).decode())
 
 
 def print_struct(content: "msgspec.Struct") -> None:
-    """A value as indented JSON."""
+    """Print a value as indented JSON."""
     import msgspec
 
     print_json(msgspec.json.encode(content))
 
 
 def print_data(settings: CliSettings, body: bytes, *, one_line: bool = False) -> None:
-    """One JSON document in the format that was asked for; ``one_line``: it is one answer of a watch."""
+    """Print one JSON document in the requested format; ``one_line``: it is one answer of a watch."""
     if settings.output is OutputFormat.YAML:
         typer.echo(("---\n" if one_line else "") + _yaml(body), nl=False)
     else:
@@ -62,7 +62,7 @@ def print_data(settings: CliSettings, body: bytes, *, one_line: bool = False) ->
 
 
 def _yaml(body: bytes) -> str:
-    """In block style, fields in the order of the JSON, a text always on one line."""
+    """Return YAML in block style, with fields in the order of the JSON, and each text on one line."""
     import msgspec
     import yaml
 
@@ -71,7 +71,7 @@ def _yaml(body: bytes) -> str:
 
 
 def print_value(settings: CliSettings, value: Any) -> None:
-    """Anything that msgspec encodes, in the format that was asked for."""
+    """Print a value that msgspec can encode, in the requested format."""
     import msgspec
 
     print_data(settings, msgspec.json.encode(value))
@@ -81,7 +81,7 @@ def print_value(settings: CliSettings, value: Any) -> None:
 
 
 def print_facts(settings: CliSettings, facts: Iterable[tuple[str, str]]) -> None:
-    """Names and values in two columns."""
+    """Print names and values in two columns."""
     facts = [(name, visible(value)) for name, value in facts]
     if not sys.stdout.isatty():
         _print_plain(facts, (False, False))
@@ -98,7 +98,7 @@ def print_facts(settings: CliSettings, facts: Iterable[tuple[str, str]]) -> None
 def print_table(
     settings: CliSettings, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()
 ) -> None:
-    """Rows under headings; of the columns in ``right`` the ends are flush."""
+    """Print rows under headings; the columns in ``right`` are aligned to the right."""
     rows = [[visible(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         shown = [columns, *rows] if settings.headers else rows
@@ -163,7 +163,7 @@ _STEP: Final = 1024.0
 
 
 def human_duration(seconds: float) -> str:
-    """``12 ms``, ``1.5 s``, ``4m12s``, ``2h05m``, ``3d04h``."""
+    """Return a duration as ``12 ms``, ``1.5 s``, ``4m12s``, ``2h05m`` or ``3d04h``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < _MINUTE:
@@ -176,7 +176,7 @@ def human_duration(seconds: float) -> str:
 
 
 def human_bytes(number: float) -> str:
-    """``512 B``, ``1.5 KiB``, ``20 GiB``."""
+    """Return a size as ``512 B``, ``1.5 KiB`` or ``20 GiB``."""
     size, unit = float(number), 0
     while size >= _STEP and unit < len(_BINARY) - 1:
         size, unit = size / _STEP, unit + 1
@@ -185,15 +185,15 @@ def human_bytes(number: float) -> str:
 
 
 def human_rate(bytes_per_s: float) -> str:
-    """``1.5 MiB/s``."""
+    """Return a rate as ``1.5 MiB/s``."""
     return f"{human_bytes(bytes_per_s)}/s"
 
 
 def ids(numbers: Sequence[int]) -> str:
-    """``1,2,3``, or a dash for none."""
+    """Return ids as ``1,2,3``, or a dash for none."""
     return ",".join(map(str, numbers)) or "-"
 
 
 def dash(value: object) -> str:
-    """The value, or a dash where it is not known."""
+    """Return the value, or a dash if it is not known."""
     return "-" if value is None or value == "" else str(value)

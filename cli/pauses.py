@@ -74,10 +74,10 @@ def resync(context: typer.Context) -> None:
 
     Examples: controllerctl resync --reason "znodes were edited by hand" · controllerctl resync --dry-run
     """
-    from controllerd.status.schema.verbs import ResyncRequest
+    from controllerd.status.schema.verbs import VerbRequest
 
     settings = settings_of(context)
-    body = ResyncRequest(reason=settings.reason)
+    body = VerbRequest(reason=settings.reason)
     run(settings, OperationRequest("/v1/resync", body, "read everything from ZooKeeper again", shows=_STATUS))
 
 

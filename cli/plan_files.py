@@ -1,4 +1,4 @@
-"""Files of reassignments as kafka-reassign-partitions has them: version 1, topics, partitions, replicas."""
+"""Read and write files of kafka-reassign-partitions: version 1, topics, partitions, replicas."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ def write_plan(file: Path, assignments: Iterable[Assignment]) -> None:
 
 
 def encode_plan(assignments: Iterable[Assignment]) -> str:
-    """Version 1, one partition on each line."""
+    """Encode version 1, with one partition on each line."""
     import json
 
     rows = [
@@ -52,7 +52,7 @@ def encode_plan(assignments: Iterable[Assignment]) -> str:
 def read_plan(file: str) -> "list[Move]":
     """Return the moves in a file; ``-`` is standard input.
 
-    :raises CliError: it cannot be read, has an unknown version, or asks for something that no controller does.
+    :raises CliError: it cannot be read, has an unknown version, or requests an action that no controller has
     """
     import msgspec
 
@@ -91,7 +91,7 @@ def _moves(name: str, content: object) -> "list[Move]":
 
 
 def _known(name: str, row: object, unknown: set[str]) -> object:
-    """Return a row without unknown keys. :raises CliError: it names a log directory."""
+    """Return a row without unknown keys, and add these to ``unknown``. :raises CliError: it names a log directory."""
     if not isinstance(row, dict):
         return row
     folders = row.get("log_dirs") or []

@@ -11,7 +11,7 @@ import typer
 from cli import completion
 from cli.arguments import parse_bytes, parse_partition
 from cli.columns import REASSIGNMENTS
-from cli.connect import client_of, refuse_unknowing
+from cli.connect import client_of, refuse_without_cluster
 from cli.exit_codes import CliError, ExitCode
 from cli.lists import FetchedList, ListDefinition, TableColumn, fetch_list, print_found
 from cli.operations import POLL_S, AtMost, OperationRequest, Wait, run
@@ -240,6 +240,7 @@ def _refuse_beside_others(client: "Client", moves: "list[Move]") -> None:
 
 
 def _manner(throttle: int | None, batch: int | None) -> tuple[str, ...]:
+    """Return the line of the confirmation about the throttle and the batches."""
     bound = "without a throttle" if throttle is None else f"at most {throttle:,} bytes/s for each broker"
     return (f"{bound}, {'all at once' if batch is None else f'{batch} at a time'}",)
 
@@ -261,10 +262,11 @@ def _moving(client: "Client", query: "Query | None" = None) -> "ReassignmentList
 
 
 def progress_line(task: "Task", moving: "list[ReassignmentItem]") -> str:
-    """``reassignments: 42.0%, 12 of 40 partitions, 5.0 GiB to copy, 48 MiB/s, 1m47s left``; without unknown parts."""
+    """Return ``reassignments: 42.0%, 12 of 40 partitions, 5.0 GiB to copy, 48 MiB/s, 1m47s left``, if known."""
     total, ended = task.items_total, round(task.items_total * (task.percent or 0.0) / 100)
     percents = [item.percent for item in moving if item.percent is not None]
-    is_known, is_all = len(percents) == len(moving), ended + len(moving) >= total
+    is_known = len(percents) == len(moving)
+    is_all = ended + len(moving) >= total  # every partition of the task has ended or is among ``moving``
     share = min(100.0, (100 * ended + sum(percents)) / total) if is_known and total else task.percent or 0.0
     parts = [f"{share:.1f}%", f"{ended} of {counted(total, 'partition')}"]
     return f"{task.verb}: {', '.join([*parts, *speed(moving, is_all=is_all)])}"
@@ -331,7 +333,7 @@ def status(
 
     settings = settings_of(context)
     client, query = client_of(settings), {"topic": topic}
-    refuse_unknowing(client)
+    refuse_without_cluster(client)
     if wait or wait_at_most is not None:
         _wait(client, query, wait_at_most)
     found = fetch_list(client, REASSIGNMENTS, ReassignmentList, query)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from controllerd.record.travel import Moment
     from replay.command.logs import Problems
     from replay.command.state import StateAt
-    from replay.command.why import Explanation
+    from replay.command.why import PartitionExplanation
 
 app: Final = typer.Typer(
     help="Analyze logs: reports, the state at any time, the cause of an outage.",
@@ -62,8 +62,8 @@ def why(
         raise CliError(ExitCode.USAGE, str(error)) from None
     problems = files.Problems()
     found = _directories(logs)
-    story = read_history(tp, files.read_logs(found, problems, at_ms - _HISTORY_MS), at_ms)
-    explanation = explain(story, at_ms)
+    history = read_history(tp, files.read_logs(found, problems, at_ms - _HISTORY_MS), at_ms)
+    explanation = explain(history, at_ms)
     _print_why(settings, explanation, logs)
     _warn(problems)
     _end(problems)
@@ -71,7 +71,7 @@ def why(
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _print_why(settings: CliSettings, explanation: "Explanation", logs: list[Path]) -> None:
+def _print_why(settings: CliSettings, explanation: "PartitionExplanation", logs: list[Path]) -> None:
     if settings.wants_json:
         print_value(settings, explanation)
         return
@@ -194,6 +194,7 @@ def _travel(
     node: int | None = None,
     boot: str | None = None,
 ) -> "Moment":
+    """Return the state at a moment, and print warnings about the logs. :raises CliError: there is no such moment."""
     from controllerd.record.travel import NoSuchMoment, state_at
     from replay.command.logs import read_logs
 
@@ -222,7 +223,7 @@ def _warn(problems: "Problems") -> None:
 
 def _end(*problems: "Problems") -> None:
     """Exit with status 65 if a log is incomplete: the answer may be wrong, and a script must know."""
-    if any(each.are_harm for each in problems):
+    if any(each.is_incomplete for each in problems):
         raise typer.Exit(ExitCode.DAMAGED)
 
 

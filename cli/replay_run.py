@@ -13,7 +13,7 @@ from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from replay.facts.engine import IngestResult, OnProgress, ReplayProgress
-    from replay.run import EngineName, Options, Outcome
+    from replay.run import EngineName, Options, ReplayOutcome
 
 Severity = Literal["critical", "error", "warning"]
 Inputs = Annotated[
@@ -79,7 +79,7 @@ def run(
     _end(settings, outcome)
 
 
-def _follow(options: "Options", every_s: float) -> "Outcome":
+def _follow(options: "Options", every_s: float) -> "ReplayOutcome":
     from replay.run import choose
 
     if options.engine == "local":
@@ -168,7 +168,7 @@ def _cli_errors() -> Iterator[None]:
 # -- printing ----------------------------------------------------------------------------------------------------------
 
 
-def _end(settings: CliSettings, outcome: "Outcome") -> None:
+def _end(settings: CliSettings, outcome: "ReplayOutcome") -> None:
     if settings.wants_json:
         import msgspec
 
@@ -187,7 +187,7 @@ def _end(settings: CliSettings, outcome: "Outcome") -> None:
         raise typer.Exit(ExitCode.NO)
 
 
-def _fields(outcome: "Outcome") -> dict[str, object]:
+def _fields(outcome: "ReplayOutcome") -> dict[str, object]:
     return {name: getattr(outcome, name) for name in outcome.__slots__}
 
 
@@ -214,7 +214,7 @@ def _progress() -> "OnProgress":
 
 
 class _ProgressPrinter:
-    """ReplayProgress on standard error."""
+    """Prints the progress to standard error."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         self._is_terminal = is_terminal

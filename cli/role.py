@@ -12,8 +12,8 @@ from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from cli.client import ApiAnswer, Client
-    from controllerd.status.schema.admin import ResignResponse, TakeoverResponse
     from controllerd.status.schema.status import StatusResponse
+    from controllerd.status.schema.tasks import ResignResponse, TakeoverResponse
 
 _SUCCESSOR_S: Final = 5.0
 """Seconds for which the next controller is awaited after a resignation."""
@@ -137,7 +137,7 @@ def _consequences_of_takeover(before: "StatusResponse") -> tuple[str, ...]:
 
 
 def _report_held_already(settings: CliSettings, now: "StatusResponse") -> None:
-    from controllerd.status.schema.admin import TakeoverResponse
+    from controllerd.status.schema.tasks import TakeoverResponse
 
     epoch, holder = now.meta.controller_epoch, f"controllerd {now.status.node_id}"
     if settings.wants_json:
@@ -149,7 +149,7 @@ def _report_held_already(settings: CliSettings, now: "StatusResponse") -> None:
 
 
 def _report_not_held(settings: CliSettings, now: "StatusResponse") -> None:
-    from controllerd.status.schema.admin import ResignResponse
+    from controllerd.status.schema.tasks import ResignResponse
 
     if settings.wants_json:
         print_value(settings, ResignResponse(took_s=0.0))

@@ -61,7 +61,10 @@ class CliSettings:
         return sys.stdout.isatty() and not self.wants_json
 
     def to_be_typed(self, text: str) -> str:
-        """Return the text with the flags of this command added to the commands in it that read."""
+        """Return the text in which each command that only reads has the address that this command uses.
+
+        With a context, or with the default address, the text is unchanged.
+        """
         place = f"--zk {self.zk}" if self.zk else f"--api {self.api}"
         if self.context is not None or not (self.is_api_given or self.zk):
             return text

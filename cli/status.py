@@ -100,7 +100,7 @@ def missing(settings: CliSettings) -> list[int]:
 
 
 def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
-    """The lines above the table of brokers."""
+    """Return the lines above the table of brokers."""
     status, meta = answer.status, answer.meta
     yield "controller", controller_line(status, meta)
     is_daemon = status.node_id >= 0
@@ -111,11 +111,11 @@ def facts(answer: "StatusResponse") -> Iterator[tuple[str, str]]:
     yield from record(status) if is_daemon else ()
     for pause in status.pauses:
         yield "paused", f"{pause.what} until {pause.until}, by {pause.asked_by}: {pause.reason or 'no reason given'}"
-    for doomed in status.deletions[:_SHOWN]:
-        yield "deleting", f"{doomed.topic}: {deletion_line(doomed)}"
+    for deletion in status.deletions[:_SHOWN]:
+        yield "deleting", f"{deletion.topic}: {deletion_line(deletion)}"
     if len(status.deletions) > _SHOWN:
         yield "", f"and {counted(len(status.deletions) - _SHOWN, 'more topic')}"
-    for pending in status.debts:
+    for pending in status.pending_deletions:
         yield "to delete", f"{counted(pending.replicas, 'unassigned replica')} on broker {pending.broker}"
     for listener in status.uncovered:
         yield "no controller", f"for clients on {listener.listener}: {listener.reason}"
@@ -148,7 +148,7 @@ def record(status: "Status") -> Iterator[tuple[str, str]]:
 
 
 def deletion_line(deletion: "DeletionStatus") -> str:
-    """Return what the deletion of a topic waits for."""
+    """Return the reason for which the deletion of a topic waits."""
     if deletion.held_up_by:
         return deletion.held_up_by
     brokers = ", ".join(map(str, deletion.deleting))
@@ -158,8 +158,8 @@ def deletion_line(deletion: "DeletionStatus") -> str:
 def controller_line(status: "Status", meta: "Meta") -> str:
     """Return the holder of the role and since when."""
     if status.holder is None:
-        is_blind = status.node_id >= 0 and status.zookeeper.state not in {"connected", "suspended"}
-        return "not known: this instance has no ZooKeeper session" if is_blind else "nobody"
+        has_no_session = status.node_id >= 0 and status.zookeeper.state not in {"connected", "suspended"}
+        return "not known: this instance has no ZooKeeper session" if has_no_session else "nobody"
     if status.holder.kind == "unknown":
         return str(status.holder)
     held_s = datetime.fromisoformat(meta.generated_at).timestamp() - status.holder.since_ms / 1000
@@ -168,9 +168,9 @@ def controller_line(status: "Status", meta: "Meta") -> str:
 
 
 def events_line(status: "Status") -> str:
-    """Return the waiting events and the one in work."""
+    """Return the waiting events and the one in progress."""
     queue = status.queue
-    current = f", {queue.current_event} in work for {human_duration(queue.current_running_s)}"
+    current = f", {queue.current_event} in progress for {human_duration(queue.current_running_s)}"
     waiting = f"{queue.depth} wait, the oldest for {human_duration(queue.oldest_age_s)}" if queue.depth else "none wait"
     return waiting + (current if queue.current_event else "")
 
@@ -194,7 +194,7 @@ def partitions_line(status: "Status") -> str:
 
 
 def observed_line(observed: Mapping[str, int]) -> str:
-    """Return how the observed controller compares with this instance."""
+    """Return the comparison of the observed controller with this instance."""
     rulings = ", ".join(f"{partitions} {ruling}" for ruling, partitions in observed.items())
     return f"{rulings or 'nothing yet'}; see controllerctl observations"
 

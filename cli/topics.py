@@ -140,7 +140,7 @@ def add_partitions(
 
 
 def parse_assignment(text: str | None) -> list[list[int]] | None:
-    """Kafka's form: partitions by commas, their brokers by colons. :raises CliError: it is not of this form."""
+    """Parse Kafka's form: partitions by commas, their brokers by colons. :raises CliError: it is not of this form."""
     if text is None:
         return None
     try:
@@ -156,7 +156,7 @@ def parse_assignment(text: str | None) -> list[list[int]] | None:
 
 
 def _configs(given: list[str]) -> dict[str, str]:
-    """:raises CliError: one has no name, or no equals sign."""
+    """Parse configs as ``NAME=VALUE``. :raises CliError: one has no name, or no equals sign."""
     found: dict[str, str] = {}
     for text in given:
         key, sign, value = text.partition("=")

@@ -6,14 +6,14 @@ import typer
 
 from cli import completion
 from cli.arguments import split_name, topic_path
-from cli.connect import client_of, say_who_leads
+from cli.connect import client_of, note_role
 from cli.exit_codes import ExitCode
 from cli.output import print_data
 from cli.settings import OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from cli.client import ApiAnswer, Client
-    from controllerd.status.schema.why import WhyResponse
+    from controllerd.status.schema.cluster import WhyResponse
 
 _UNKNOWN: Final = "unknown"
 """The conditions of a topic or partition that does not exist, or that the answering instance does not know."""
@@ -46,14 +46,14 @@ def why(
 
         for line in lines(answer.content.why):
             typer.echo(line)
-    knows = say_who_leads(client)
+    knows = note_role(client)
     if answer.content.why.condition == _UNKNOWN:
         raise typer.Exit(ExitCode.NOT_FOUND if knows else ExitCode.REFUSED)
 
 
 def ask_why(client: "Client", subject: str) -> "ApiAnswer[WhyResponse]":
     """Ask about the partition of this name, or else the topic. :raises CliError: there is no answer."""
-    from controllerd.status.schema.why import WhyResponse
+    from controllerd.status.schema.cluster import WhyResponse
 
     name = split_name(subject)
     of_partition = client.get(f"{name.path}/why", WhyResponse) if name is not None else None

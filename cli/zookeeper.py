@@ -51,11 +51,11 @@ class ImageSettings:
     def __init__(self) -> None:
         self.version = 0
         self.policy = Policy()
-        self._picture = ClusterImage({}, {})
+        self._image = ClusterImage({}, {})
 
-    def take(self, picture: ClusterImage) -> None:
+    def take(self, image: ClusterImage) -> None:
         """Read settings from this image from now on."""
-        self._picture = picture
+        self._image = image
         self.version += 1
 
     async def of(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -63,7 +63,7 @@ class ImageSettings:
         return {topic: self._config(paths.topic_config(topic)) for topic in topics}
 
     def unclean_by_default(self) -> bool | None:
-        """The cluster's dynamic default; None without one."""
+        """Return the cluster's dynamic default; None without one."""
         value = self._config(paths.CONFIG_BROKER_DEFAULTS).get(_UNCLEAN)
         return None if value is None else value == "true"
 
@@ -73,7 +73,7 @@ class ImageSettings:
         return int(value) if value.isascii() and value.isdigit() else None
 
     def _config(self, path: str) -> Mapping[str, str]:
-        node = self._picture.nodes.get(path)
+        node = self._image.nodes.get(path)
         try:
             return codecs.decode_config(path, node.data) if node is not None else {}
         except BadZnode:
@@ -81,10 +81,10 @@ class ImageSettings:
 
 
 SESSION_MS: Final = 10_000
-NOBODY: Final = -1
+READER_NODE_ID: Final = -1
 """The node id of a process that only reads."""
 _LOOK_EVERY_S: Final = 2.0
-_TELL_EVERY_S: Final = 2.0
+_REPORT_EVERY_S: Final = 2.0
 _END_S: Final = 3.0
 
 
@@ -102,7 +102,7 @@ def address_over(hosts: str, timeout_s: float) -> str:
 
 
 class NoAudit:
-    """An audit log that keeps nothing: this process changes nothing."""
+    """An audit log that drops records: this process makes no change."""
 
     def record(self, *_records: Record) -> None:
         """Drop it."""
@@ -129,13 +129,14 @@ class _ZooKeeperReader(threading.Thread):
         self.socket: Final = self._folder / "read.sock"
         self._failure: CliError | None = None
         self._is_settled = threading.Event()
+        """Set when the first image is served, or when the reader has failed."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending = asyncio.Event()
 
     def wait(self) -> None:
         """Wait for the first image. :raises CliError: ZooKeeper could not be read, or not in time."""
         began = time.monotonic()
-        while not self._is_settled.wait(_TELL_EVERY_S):
+        while not self._is_settled.wait(_REPORT_EVERY_S):
             passed = time.monotonic() - began
             note(f"reading ZooKeeper at {self._hosts}: {passed:.0f} s")
             if passed > self._timeout_s:
@@ -179,15 +180,15 @@ class _ZooKeeperReader(threading.Thread):
                     f"no broker was ever started at {self._hosts}: check its chroot (host:2181/kafka)",
                 )
                 return
-            snapshot = ClusterSnapshot(NOBODY, cluster_id)
+            snapshot = ClusterSnapshot(READER_NODE_ID, cluster_id)
             reader = _ImageReader(client, snapshot)
             await reader.read()
             async with _serving(reader.sources(), self.socket):
                 self._is_settled.set()
-                await self._go_on(reader)
+                await self._read_until_end(reader)
 
-    async def _go_on(self, reader: "_ImageReader") -> None:
-        """Read again and again, for a watch and for commands that take long."""
+    async def _read_until_end(self, reader: "_ImageReader") -> None:
+        """Read every few seconds, for a watch and for commands that take long."""
         while not self._ending.is_set():
             try:
                 async with asyncio.timeout(_LOOK_EVERY_S):
@@ -197,7 +198,7 @@ class _ZooKeeperReader(threading.Thread):
 
 
 class _ImageReader:
-    """Reads images of ZooKeeper, and publishes the newest."""
+    """Read images of ZooKeeper, and publish the newest."""
 
     def __init__(self, client: ReadOnlyClient, snapshot: ClusterSnapshot) -> None:
         self._client, self._snapshot = client, snapshot
@@ -206,19 +207,19 @@ class _ImageReader:
         self._last: ClusterImage | None = None
 
     async def read(self) -> None:
-        """Publish the cluster as it is now. :raises StoreUnavailable: the session is lost."""
-        self._last = picture = await read_image(self._client.zk, self._last)
-        self._settings.take(picture)
-        await self._mirror.show(picture)
+        """Publish the current state of the cluster. :raises StoreUnavailable: the session is lost."""
+        self._last = image = await read_image(self._client.zk, self._last)
+        self._settings.take(image)
+        await self._mirror.show(image)
         self._snapshot.role = Role.OBSERVER
-        torn = "; the cluster changed while it was read" if picture.is_torn else ""
-        self._snapshot.reason = f"no daemon was asked: this is what ZooKeeper says{torn}"
+        torn = "; the cluster changed while it was read" if image.is_torn else ""
+        self._snapshot.reason = f"no daemon was asked: this is the state in ZooKeeper{torn}"
 
     def sources(self) -> StatusSources:
         """Return the sources of the read API; everything that only a daemon has is empty."""
         clock = SystemClock()
         queue = EventQueue(clock.monotonic)
-        queue.close()  # no event task would take them
+        queue.close()  # no event task would take its events
         session = self._client.session
         return StatusSources(
             instance="controllerctl",

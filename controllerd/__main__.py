@@ -1,4 +1,4 @@
-"""The ``controllerd`` command: ``run`` the daemon, ``dev`` a whole cluster, or tell the ``demo`` story."""
+"""The ``controllerd`` command: ``run`` a daemon, ``dev`` for a whole cluster, ``demo`` for a demonstration."""
 
 import os
 from functools import partial
@@ -42,13 +42,13 @@ def common(
 def run(
     config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
     from_server_properties: Annotated[
-        Path | None, typer.Option(help="A broker's server.properties, for what it says to a controller as well.")
+        Path | None, typer.Option(help="A broker's server.properties; the keys that concern a controller are used.")
     ] = None,
     zookeeper: Annotated[str | None, typer.Option(help="zookeeper.connect: host:port,host:port/chroot.")] = None,
     node_id: Annotated[int | None, typer.Option(help="Between 2000000000 and 2000000099.")] = None,
     listener: Annotated[list[str] | None, typer.Option(help="NAME://host:port to bind, once per listener.")] = None,
     advertised_listener: Annotated[
-        list[str] | None, typer.Option(help="NAME://host:port to advertise, if another; once per listener.")
+        list[str] | None, typer.Option(help="NAME://host:port to advertise, if different; once per listener.")
     ] = None,
     http: Annotated[str | None, typer.Option(help="host:port of the status endpoint.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Identity, lock and audit log of this instance.")] = None,
@@ -56,8 +56,8 @@ def run(
         str | None, typer.Option(help="standby or takeover: what to do while a broker's own controller leads.")
     ] = None,
 ) -> None:
-    """Run one instance until SIGTERM. Flags win over CONTROLLERD__SECTION__KEY variables, those over the file, the
-    file over a broker's server.properties.
+    """Run one instance until SIGTERM. Flags have precedence over CONTROLLERD__SECTION__KEY variables, variables over
+    the file, and the file over a broker's server.properties.
 
     Example: controllerd run --zookeeper 127.0.0.1:2181/kafka --node-id 2000000000
     --listener PLAINTEXT://127.0.0.1:9095 --data-dir ./controllerd-data --when-broker-holds takeover
@@ -95,14 +95,14 @@ def dev(
     kafka_version: Annotated[
         str | None, typer.Option(help="Release of the real brokers, from 2.6 on; 3.9.1 if absent.")
     ] = None,
-    directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
+    directory: Annotated[Path | None, typer.Option(help="Directory for all data; a temporary one if absent.")] = None,
 ) -> None:
     """Start ZooKeeper, three brokers and controllerd, print their addresses, and run until Ctrl-C.
 
     Requires the development tree, which is not part of the wheel.
 
-    What ends meanwhile is started again 30 s later. The ports are 2181, 9092 to 9094, 9095 and 9191 where all of them
-    are free, and any others where not.
+    A process that ends is started again 30 s later. The ports are 2181, 9092 to 9094, 9095 and 9191 if all of them are
+    free, and others if not.
     """
     _require_development_tree("dev")
     from controllerd.dev.commands import run_dev
@@ -118,10 +118,10 @@ def demo(
     kafka_version: Annotated[
         str | None, typer.Option(help="Release of the real brokers, from 2.6 on; 3.9.1 if absent.")
     ] = None,
-    directory: Annotated[Path | None, typer.Option(help="Where everything is kept; a temporary one if absent.")] = None,
-    summary: Annotated[Path, typer.Option(help="Where the result goes, as JSON.")] = Path("summary.json"),
+    directory: Annotated[Path | None, typer.Option(help="Directory for all data; a temporary one if absent.")] = None,
+    summary: Annotated[Path, typer.Option(help="File for the result, as JSON.")] = Path("summary.json"),
 ) -> None:
-    """Tell the story of a cluster whose brokers and controllers die, and check that nothing is lost.
+    """Demonstrate failures of brokers and controllers on a running cluster, and check that no record is lost.
 
     Requires the development tree, which is not part of the wheel.
     """
@@ -132,7 +132,7 @@ def demo(
 
 
 def _require_development_tree(command: str) -> None:
-    """End with status 1 where `controllerd.dev` is missing: the wheel does not hold it."""
+    """Exit with status 1 if `controllerd.dev` is missing, because the wheel does not contain it."""
     if find_spec("controllerd.dev") is None:
         typer.echo(
             f"controllerd: `controllerd {command}` requires the development tree, which is not part of the wheel: "

@@ -1,4 +1,4 @@
-"""Time as the daemon has it: the system's clocks, and events that come later."""
+"""The clocks of the system, and timers that put events into the queue."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from events.base import Event
 
 @lru_cache(maxsize=1_024)
 def iso(epoch_ms: int) -> str:
-    """A time as ISO 8601 in UTC with milliseconds."""
+    """Format a time as ISO 8601 in UTC with milliseconds."""
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -23,17 +23,16 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Monotonic seconds."""
         return time.monotonic()
 
 
 class LoopTimers:
     """Puts events into the queue after a delay, on the running event loop.
 
-    Of equal events only the earliest is kept. A retry that is wanted in 30 s must not wait for an
-    equal one that was delayed by 600 s for another reason. Dropping the later one is safe: the
-    handler of an event that recurs looks at everything that waits, and delays the event anew for
-    what still waits.
+    Of equal events only the earliest is kept. A retry that is due in 30 s must not wait for an equal one that was
+    delayed by 600 s for another reason. Dropping the later one is safe: the handler of a recurring event checks all
+    waiting work, and delays the event again for the rest.
     """
 
     def __init__(self, put: Callable[[Event], None]) -> None:
@@ -55,7 +54,7 @@ class LoopTimers:
         self._put(event)
 
     def clear(self) -> None:
-        """Forget everything that was put for later."""
+        """Drop all delayed events."""
         for handle in self._handles.values():
             handle.cancel()
         self._handles.clear()

@@ -1,9 +1,8 @@
-"""Files in the data directory that keep what one cluster's brokers said, for a start at which none answers.
+"""Files in the data directory with the settings and versions of brokers, for a start at which no broker answers.
 
-A data directory may be copied from an instance of another cluster, or ``zookeeper.connect`` changed
-under it, and nothing in the settings or versions of brokers shows whose they are. So each of these
-files names its cluster. A file of another cluster, or one that cannot be used, counts as none: the
-brokers say it all again, and the next write replaces the file.
+A data directory may be copied from an instance of another cluster, or ``zookeeper.connect`` may be changed. Settings
+and versions do not show to which cluster they belong, so each file names its cluster. A file of another cluster, or an
+unusable file, is ignored: the brokers will answer again, and the next write replaces the file.
 """
 
 import os
@@ -17,44 +16,44 @@ import structlog
 log = structlog.get_logger(__name__)
 
 
-class Kept(msgspec.Struct):
-    """The beginning of every such file; what is kept of the cluster follows."""
+class StoredFile(msgspec.Struct):
+    """The fields that every such file has; subclasses add their content."""
 
     cluster_id: str
     version: Literal[1]
     """The version of the file's format."""
 
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=StoredFile)
 T = TypeVar("T")
 
 
-def read_kept(file: Path, kind: type[K], cluster_id: str, understand: Callable[[K], T]) -> T | None:
-    """Return what ``understand`` makes of the file; None if there is none, or none of this cluster that is usable.
+def read_stored(file: Path, kind: type[K], cluster_id: str, convert: Callable[[K], T]) -> T | None:
+    """Read a file and return the result of ``convert``; None if there is no usable file of this cluster.
 
-    ``understand`` raises ValueError where the content makes no sense. Blocks for the disk.
+    ``convert`` raises ValueError for invalid content. Blocks on the disk.
     """
     try:
         raw = file.read_bytes()
-        owner = msgspec.json.decode(raw, type=Kept).cluster_id
+        owner = msgspec.json.decode(raw, type=StoredFile).cluster_id
         if owner == cluster_id:
-            return understand(msgspec.json.decode(raw, type=kind))
+            return convert(msgspec.json.decode(raw, type=kind))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
-        log.warning("could not use kept file", file=str(file), reason=str(error))
+        log.warning("failed to read stored file", file=str(file), reason=str(error))
         return None
-    log.info("ignored kept file of another cluster", file=str(file), cluster=owner)
+    log.info("ignored stored file of another cluster", file=str(file), cluster=owner)
     return None
 
 
-def write_kept(file: Path, kept: Kept) -> None:
-    """Replace the file. Blocks for the disk. :raises OSError: it cannot be written."""
+def write_stored(file: Path, kept: StoredFile) -> None:
+    """Replace the file. Blocks on the disk. :raises OSError: it cannot be written."""
     write_durably(file, msgspec.json.encode(kept))
 
 
 def write_durably(file: Path, content: bytes) -> None:
-    """Write beside the file, force it to the disk, then replace: all of it or nothing, whatever happens meanwhile.
+    """Replace a file atomically and durably: write a new file, sync it, and rename it.
 
     :raises OSError: it cannot be written.
     """

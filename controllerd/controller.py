@@ -1,4 +1,4 @@
-"""The record of collaborators that every handler gets, a dozen, grouped by purpose. No behaviour lives here."""
+"""The collaborators that every handler gets, grouped by purpose. This module has no behaviour."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,69 +28,69 @@ from events.queue import EventQueue
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the process gives the controller: time, timers, random choices."""
+    """The services of the process: time, timers, random choices."""
 
     clock: Clock
     timers: Timers
     new_topic_id: Callable[[], str]
     """Return a fresh random topic id: base64url without padding, not a reserved one, not beginning with a dash."""
     draw: Callable[[int], int]
-    """Return a random number from 0 to below its argument: where the replicas of a new topic begin."""
+    """Return a random number from 0 to below its argument, for the first replica of a new topic."""
 
 
 @dataclass(slots=True)
 class LocalNode:
-    """This instance as the configuration has it: its id, and how brokers reach it."""
+    """The configuration of this instance: its id, and how brokers reach it."""
 
     node_id: int
     our_entry: Callable[[], Broker | None]
-    """Return our own entry among the live brokers, for the brokers that are known now; None in hidden mode."""
+    """Return this instance's entry among the live brokers; None in hidden mode."""
     register: RegistrationMode = "auto"
     """``kafka.register``: when the active instance registers under ``/brokers/ids``."""
     reach: Reach = PLAIN_AND_HIDDEN
-    """Over which listeners brokers, clients and this instance are to reach each other."""
+    """The listeners over which brokers, clients and this instance reach each other."""
     stand_by_s: float = 30.0
-    """How long an operator's resignation keeps this instance from contending, in seconds."""
+    """The time, in seconds, for which this instance does not contend after an operator's resignation."""
 
 
 @dataclass(slots=True)
-class Role:
-    """The role of the active controller, and what this instance remembers of its own attempts and terms."""
+class RoleState:
+    """The role of the active controller, and the state of this instance's attempts and terms."""
 
     elector: Elector
     registrar: Registrar
     session_expired: Callable[[], None]
     """Report to the session that Expire was handled, so that a new one may contend."""
     stand_by_until: float = 0.0
-    """No contending before then, in monotonic seconds."""
+    """The time before which this instance does not contend, in monotonic seconds."""
     has_given_up: bool = False
-    """Too many failures of one cause: no contending until an operator asks for a takeover."""
+    """Whether this instance stopped contending after repeated failures, until an operator requests a takeover."""
     registered: Broker | None = None
-    """Our registration under ``/brokers/ids`` in this term."""
+    """The registration of this instance under ``/brokers/ids`` in this term."""
     needs_registration: bool = False
-    """Whether we registered in this term: the registration then stays for the term, and is created again if it goes."""
+    """Whether this instance registered in this term. Then the registration is created again if it is deleted."""
 
 
 @dataclass(slots=True)
 class ClusterConfigs:
-    """The configurations of brokers, topics and clients, as far as the controller follows them."""
+    """The configurations of brokers, topics and clients that the controller uses."""
 
     topics: TopicConfigs
     brokers: SettingsBook = field(default_factory=fixed_settings)
-    """The settings of the brokers, and what follows for the controller."""
+    """The settings of the brokers, and the policy that follows from them."""
     quotas: MutationQuotas = field(default_factory=MutationQuotas)
-    """Who may create and delete how many partitions; what was used up lives as long as the process (KIP-599)."""
+    """The quotas of clients for creating and deleting partitions. Usage is kept as long as the process (KIP-599)."""
     ask_brokers: Callable[[], None] = lambda: None
-    """Requests the settings of all live brokers soon; the answers come as an event."""
+    """Requests the settings of all live brokers. The answers arrive as an event."""
     use_settings: Callable[[], None] = lambda: None
-    """Called when settings change that concern more than the event task, such as time-outs of channels."""
+    """Applies changed settings outside the event task, such as the timeouts of channels."""
     changes_seen: frozenset[str] = frozenset()
-    """Children of ``/config/changes`` that were read, or existed before the term began."""
+    """The children of ``/config/changes`` that were read, or that existed before the term."""
 
 
 @dataclass(slots=True)
 class Controller:
-    """Everything a handler may touch."""
+    """All collaborators of the handlers."""
 
     local: LocalNode
     context: ControllerContext
@@ -101,11 +101,11 @@ class Controller:
     queue: EventQueue
     audit: AuditLog
     snapshot: ClusterSnapshot
-    role: Role
+    role: RoleState
     configs: ClusterConfigs
     runtime: Runtime
 
-    # -- short names for what many handlers use ----------------------------------------------------------------------
+    # -- short names for often used members --------------------------------------------------------------------------
 
     @property
     def node_id(self) -> int:
@@ -114,12 +114,12 @@ class Controller:
 
     @property
     def clock(self) -> Clock:
-        """Time."""
+        """The clock."""
         return self.runtime.clock
 
     @property
     def timers(self) -> Timers:
-        """Events that come later."""
+        """The timers that put events into the queue later."""
         return self.runtime.timers
 
     @property
@@ -149,12 +149,12 @@ class Controller:
 
     @property
     def reassigner(self) -> Reassigner:
-        """The machine that carries out reassignments."""
+        """The machine for reassignments."""
         return self.machines.reassigner
 
     @property
     def pending_deletions(self) -> PendingReplicaDeletions:
-        """The replicas that brokers still have to delete."""
+        """The pending replica deletions."""
         return self.machines.pending_deletions
 
     @property

@@ -1,4 +1,4 @@
-"""The failures that have a policy. Everything else is a defect and ends the controller's term."""
+"""The errors that the daemon handles in a defined way. Any other exception is a defect and ends the term."""
 
 
 class ControllerdError(Exception):
@@ -14,18 +14,18 @@ class StoreUnavailable(ControllerdError):
 
 
 class NoCluster(ControllerdError):
-    """There is no cluster where the configuration says, so there is nothing to look at."""
+    """There is no cluster at the configured ``zookeeper.connect``."""
 
 
 class IllegalState(ControllerdError):
-    """Something that cannot happen did: a defect. The term ends and everything is reloaded."""
+    """The code reached an impossible state, which is a defect. The term ends and all state is reloaded."""
 
 
 class InvariantBroken(ControllerdError):
-    """A write or a request of ours would break a rule that always holds: a defect, noticed before anything left."""
+    """A write or request of this controller would break an invariant: a defect, found before it was sent."""
 
     def __init__(self, rule: str, evidence: str) -> None:
-        """``rule`` is the id of the invariant, such as I-06; ``evidence`` is what would have been done."""
+        """``rule`` is the id of the invariant, such as I-06; ``evidence`` describes the violation."""
         super().__init__(f"{rule}: {evidence}")
         self.rule = rule
         self.evidence = evidence
@@ -36,7 +36,7 @@ class NotController(ControllerdError):
 
 
 class CallRefused(ControllerdError):
-    """The answer to a call that cannot be granted as things are; the message says why."""
+    """The answer to a call that cannot be granted in the current state; the message has the reason."""
 
 
 class CallFailed(ControllerdError):
@@ -44,7 +44,7 @@ class CallFailed(ControllerdError):
 
 
 class BadZnode(ControllerdError):
-    """A znode's content cannot be understood. It is quarantined, never overwritten."""
+    """The content of a znode is unreadable. The znode is put in quarantine and never overwritten."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -53,11 +53,11 @@ class BadZnode(ControllerdError):
 
 
 class NewerZnode(BadZnode):
-    """A znode's format is newer than ours: neither rewritten nor deleted, or what we do not know would be lost."""
+    """The format of a znode is newer than this version. It is neither rewritten nor deleted, to keep unknown fields."""
 
 
 class ConfigError(ControllerdError):
-    """The configuration is wrong; carries every problem found, not only the first."""
+    """The configuration is invalid; ``problems`` has every problem found."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -65,4 +65,4 @@ class ConfigError(ControllerdError):
 
 
 class RefusedToLead(ControllerdError):
-    """This cluster must not be led by us (secured znodes, KRaft migration, id clash); says why and what to do."""
+    """This instance must not lead this cluster (secured znodes, KRaft migration, id clash). Has cause and remedy."""

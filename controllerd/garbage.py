@@ -1,44 +1,44 @@
-"""When Python may look for cyclic garbage: never while an event is handled.
+"""Prevents Python's collection of cyclic garbage while an event is handled.
 
-A collection of the oldest generation walks over every object there is, and a cluster of 100,000 partitions has more
-than a million. Half of a failover went into that, though none of these objects is garbage: nothing of the context has
-cycles, so reference counting alone frees it.
+A collection of the oldest generation visits every object, and a cluster of 100,000 partitions has more than a million.
+It took half of the time of a failover, although none of these objects is garbage: the context has no reference cycles,
+so reference counting alone frees it.
 """
 
 import gc
 from typing import Final, Protocol
 
 MANY: Final = 50_000
-"""So many more objects than before an event mean that the picture of the cluster has grown, and will stay."""
+"""The number of new objects during an event from which on they count as part of the cluster's image, which stays."""
 
 
 class Collector(Protocol):
-    """What the event loop tells when an event begins and ends."""
+    """The interface by which the event loop reports the beginning and the end of events."""
 
     def pause(self) -> None:
-        """An event begins."""
+        """Stop collections: an event begins."""
         ...
 
     def resume(self, *, keeps_image: bool) -> None:
-        """An event ended."""
+        """Allow collections: an event ended. ``keeps_image``: whether the context holds a cluster."""
         ...
 
 
 class Garbage:
-    """The collector rests from ``pause`` to ``resume``."""
+    """Implements ``Collector`` with Python's garbage collector."""
 
     def __init__(self) -> None:
         self._has_frozen = False
 
     @staticmethod
     def pause() -> None:
-        """An event begins."""
+        """Disable collections."""
         gc.disable()
 
     def resume(self, *, keeps_image: bool) -> None:
-        """An event ended. What it made in great number is left out of all later collections (that costs nothing).
+        """Enable collections. If the event made very many objects, exclude them from all later collections.
 
-        Without a picture of the cluster everything is looked through again: it is not much then.
+        Without an image of the cluster there are few objects, so all of them are collected again.
         """
         if keeps_image and gc.get_count()[0] > MANY:
             gc.freeze()

@@ -1,6 +1,6 @@
-"""Who this instance is across restarts: a uuid in the data directory, held by one process at a time.
+"""The identity of this instance across restarts: a uuid in the data directory, which one process locks.
 
-``/controller`` says the uuid beside the node id, so that a restarted instance may replace its own entry at once.
+``/controller`` has the uuid beside the node id, so that a restarted instance can replace its own entry at once.
 """
 
 import fcntl
@@ -18,25 +18,25 @@ from controllerd.errors import ConfigError
 _LOCK_FILE: Final = "lock"
 _INSTANCE_FILE: Final = "instance"
 ROLE_FILE: Final = "when_broker_holds"
-"""In the data directory: what an operator wants remembered, the value of ``controller.when_broker_holds``."""
+"""The file in the data directory with an operator's value of ``controller.when_broker_holds``."""
 
 
 @dataclass(slots=True)
 class Identity:
-    """The instance's uuid, and the lock that makes it ours until ``release`` or the end of the process."""
+    """The uuid of the instance, and the lock of its data directory until ``release`` or the end of the process."""
 
     instance: str
     data_dir: Path
     _lock: int | None = field(repr=False)
 
     def release(self) -> None:
-        """Let another process claim the directory. Harmless when done already."""
+        """Release the lock of the directory. May be called again."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def remember_takeover(self) -> Path:
-        """From the next start on take the role from brokers; returns the file. Blocks for the disk.
+        """Store the decision to take the role from brokers at the next starts. Returns the file. Blocks on the disk.
 
         :raises OSError: it cannot be written.
         """
@@ -52,9 +52,9 @@ class Identity:
 
 
 def claim_data_dir(path: Path) -> Identity:
-    """Create the directory if needed, lock it, and read or draw the uuid of this instance.
+    """Create the directory if necessary, lock it, and read or generate the uuid of this instance.
 
-    :raises ConfigError: another process holds it, it cannot be written, or its uuid cannot be understood.
+    :raises ConfigError: another process has the lock, the directory cannot be written, or its uuid is invalid.
     """
     try:
         path.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -92,7 +92,8 @@ def _instance_of(path: Path) -> str:
     except OSError as error:
         raise ConfigError([f"node.data_dir: {file} cannot be read: {error.strerror}"]) from error
     except ValueError as error:
-        # A fresh uuid would make our own entry in /controller look like a stranger's: the operator decides.
+        # With a new uuid, this instance would take its own entry in /controller for another instance's. So an
+        # operator must decide.
         raise ConfigError(
             [f"node.data_dir: {file} does not hold a uuid; delete it to start as a new instance"]
         ) from error

@@ -1,6 +1,6 @@
-"""The native protocol of systemd's journal: a datagram with fields per entry, or a sealed memory file when it is long.
+"""The native protocol of systemd's journal: a datagram with fields per entry, or a sealed memory file for a long one.
 
-As described at systemd.io/JOURNAL_NATIVE_PROTOCOL; fields may repeat.
+See systemd.io/JOURNAL_NATIVE_PROTOCOL. Fields may repeat.
 """
 
 import array
@@ -17,11 +17,11 @@ _TOO_LONG: Final = frozenset({errno.EMSGSIZE, errno.ENOBUFS})
 _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 Field = tuple[str, str]
-"""A name of capitals, digits and underscores, and its value."""
+"""A name of capital letters, digits and underscores, and its value."""
 
 
-class Journal:
-    """Sends entries without ever waiting."""
+class SystemdJournal:
+    """Sends entries to the journal without blocking."""
 
     def __init__(self, path: Path = SOCKET) -> None:
         self._path: Final = str(path)
@@ -29,7 +29,7 @@ class Journal:
         self._socket.setblocking(False)
 
     def send(self, fields: Iterable[Field]) -> None:
-        """One entry. :raises OSError: it was not taken; ``BlockingIOError`` while journald does not keep up."""
+        """Send one entry. :raises OSError: it was not sent; ``BlockingIOError`` if journald cannot keep up."""
         entry = encoded(fields)
         try:
             self._socket.sendto(entry, self._path)
@@ -47,12 +47,12 @@ class Journal:
             self._socket.sendmsg([], [passed], 0, self._path)
 
     def close(self) -> None:
-        """Nothing more is sent."""
+        """Close the socket."""
         self._socket.close()
 
 
 def encoded(fields: Iterable[Field]) -> bytes:
-    """An entry as it is sent; values with line breaks go with their length."""
+    """Encode an entry. Values with line breaks are preceded by their length."""
     return b"".join(_encoded(name.encode(), value.encode(errors="replace")) for name, value in fields)
 
 

@@ -1,4 +1,4 @@
-"""What of a log line becomes a field of the journal, so that ``journalctl KAFKA_TOPIC=payments`` finds it."""
+"""Converts the keys of a log line into fields of the journal, so that ``journalctl KAFKA_TOPIC=payments`` finds it."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -18,14 +18,14 @@ FIELDS: Final = {
     "broker": "KAFKA_BROKER",
     "brokers": "KAFKA_BROKER",
 }
-"""Keys of a line to fields. A collection repeats the field; a plural that holds a number only counts."""
+"""The field of each key. A collection repeats the field. A plural key with a number is a count and no field."""
 MAX_VALUES: Final = 50
-"""Of one field in one entry."""
+"""The most values of one field in one entry."""
 _COUNTS: Final = frozenset({"topics", "partitions", "brokers"})
 
 
 def fields_of(line: EventDict) -> Iterator[Field]:
-    """The fields of one line, without its text."""
+    """The fields of a line, without its text."""
     for key, name in FIELDS.items():
         value = line.get(key)
         if value is None or (key in _COUNTS and isinstance(value, int)):
@@ -35,14 +35,14 @@ def fields_of(line: EventDict) -> Iterator[Field]:
 
 
 def readable(_logger: WrappedLogger, _method: str, line: EventDict) -> str:
-    """The text of a line for people: what happened, then everything else; without time and level, which are fields."""
+    """The text of a line: the event, then the other keys. Time and level are fields of the journal already."""
     rest = {key: value for key, value in line.items() if key not in {"event", "level", "timestamp", "exception"}}
     text = " ".join([str(line.get("event", "")), *(f"{key}={_quoted(value)}" for key, value in rest.items())])
     return f"{text}\n{line['exception']}" if "exception" in line else text
 
 
 def _quoted(value: object) -> str:
-    """What is written plainly is one word that can be seen: nothing ends the line, or steers a terminal."""
+    """Quote a text unless it is one printable word, so that it can neither end the line nor control a terminal."""
     text = str(value)
     is_word = text.isprintable() and " " not in text and text != ""
     return text if is_word or not isinstance(value, str) else repr(text)

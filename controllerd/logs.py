@@ -1,4 +1,4 @@
-"""The daemon's own log: readable on a terminal, JSON lines elsewhere, entries with fields in systemd's journal."""
+"""The daemon's own log: text on a terminal, JSON lines elsewhere, entries with fields in systemd's journal."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from typing import Final, Literal, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from controllerd.journal import SOCKET, Journal
+from controllerd.journal import SOCKET, SystemdJournal
 from controllerd.journal_fields import fields_of, readable
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -21,9 +21,9 @@ Format = Literal["auto", "console", "json"]
 _PRIORITIES: Final = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 """Syslog priorities, as sd-daemon(3) reads them from the head of a line."""
 
-_NOT_AGAIN_S: Final = 60.0
+_REPEAT_AFTER_S: Final = 60.0
 _REMEMBERED: Final = 100
-"""So many sentences of libraries are told from new ones."""
+"""The most messages of libraries that are remembered to detect repetitions."""
 
 _FORMAT_EXCEPTIONS: Final[list[Processor]] = [structlog.processors.format_exc_info]
 
@@ -36,9 +36,9 @@ def configure_logging(
     env: Mapping[str, str] | None = None,
     journal: Path = SOCKET,
 ) -> None:
-    """Send our log, and warnings of the libraries, to ``stream`` (standard error unless given).
+    """Send the log, and warnings of the libraries, to ``stream`` (standard error unless given).
 
-    Where that is the stream to systemd's journal, entries go to its socket ``journal`` instead, with their fields.
+    If that stream leads to systemd's journal, send entries with fields to the socket ``journal`` instead.
     """
     out = sys.stderr if stream is None else stream
     variables = os.environ if env is None else env
@@ -57,10 +57,10 @@ def configure_logging(
 
 
 def goes_to_journal(stream: TextIO, env: Mapping[str, str]) -> bool:
-    """Whether ``stream`` is the one that systemd connected to its journal (``JOURNAL_STREAM`` of systemd.exec(5))."""
+    """Whether systemd connected ``stream`` to its journal (``JOURNAL_STREAM`` of systemd.exec(5))."""
     try:
         status = os.fstat(stream.fileno())
-    except (OSError, ValueError):  # a stream without a file is not the journal's
+    except (OSError, ValueError):  # a stream without a file descriptor is not connected to the journal
         return False
     return env.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
@@ -80,7 +80,7 @@ def _rendering(*, console: bool, colors: bool) -> list[Processor]:
 
 
 def _for_journal(rendering: list[Processor], path: Path, *, in_json: bool) -> list[Processor]:
-    """Entries with fields; without the socket, lines with a priority, which the stream understands."""
+    """Processors for entries with fields; without the socket, for lines with a priority prefix."""
     *before, last = rendering
     fallback = _with_priority(last)
     if not path.is_socket():
@@ -89,13 +89,13 @@ def _for_journal(rendering: list[Processor], path: Path, *, in_json: bool) -> li
 
 
 @cache
-def _journal_at(path: Path) -> Journal:
-    """One socket for the life of the process, however often the log is configured."""
-    return Journal(path)
+def _journal_at(path: Path) -> SystemdJournal:
+    """The one socket of the process, even if the log is configured several times."""
+    return SystemdJournal(path)
 
 
-def _to_journal(journal: Journal, renderer: Processor, fallback: Processor) -> Processor:
-    """Sends the entry and drops the line; a line that the journal does not take goes the other way."""
+def _to_journal(journal: SystemdJournal, renderer: Processor, fallback: Processor) -> Processor:
+    """A processor that sends the entry to the journal and drops the line; if that fails, it returns the line."""
 
     def send(logger: WrappedLogger, method: str, event: EventDict) -> str:
         fields = list(fields_of(event))
@@ -113,7 +113,7 @@ def _to_journal(journal: Journal, renderer: Processor, fallback: Processor) -> P
 
 
 def _with_priority(renderer: Processor) -> Processor:
-    """The renderer with the priority of the line before its text."""
+    """A renderer that puts the priority before the text of the line."""
 
     def render(logger: WrappedLogger, method: str, event: EventDict) -> str:
         priority = _PRIORITIES.get(str(event.get("level")), _PRIORITIES["info"])
@@ -123,36 +123,36 @@ def _with_priority(renderer: Processor) -> Processor:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes what is still to be written once the journal has taken its part."""
+    """Writes the lines that were not sent to the journal."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """As the library does, but for lines that have gone to the journal."""
+        """Write the line, unless it was sent to the journal."""
         with suppress(structlog.DropEvent):
             super().emit(record)
 
 
-class _NotAgain(logging.Filter):
-    """Leaves out what a library said in the same words just before: kazoo tries to connect several times a second."""
+class _RepetitionFilter(logging.Filter):
+    """Drops recent repetitions of a library's message: kazoo tries to connect several times a second."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said_at: dict[tuple[str, str], float] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is new, or long enough ago; a traceback always is."""
+        """Whether the message is new or was not logged recently. A message with a traceback always passes."""
         words = (record.name, record.getMessage())
-        if not record.exc_info and record.created - self._said_at.get(words, 0.0) < _NOT_AGAIN_S:
+        if not record.exc_info and record.created - self._logged_at.get(words, 0.0) < _REPEAT_AFTER_S:
             return False
-        if len(self._said_at) >= _REMEMBERED:
-            self._said_at.clear()
-        self._said_at[words] = record.created
+        if len(self._logged_at) >= _REMEMBERED:
+            self._logged_at.clear()
+        self._logged_at[words] = record.created
         return True
 
 
 def _capture_libraries(out: TextIO, rendering: list[Processor], minimum: int) -> None:
-    """kazoo and aiohttp log with the standard library: theirs goes the same way, from warnings up."""
+    """Send the warnings and errors of kazoo and aiohttp, which log by the standard library, to the same log."""
     handler = _Handler(out)
-    handler.addFilter(_NotAgain())
+    handler.addFilter(_RepetitionFilter())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*_common(), structlog.stdlib.add_logger_name],

@@ -1,6 +1,6 @@
-"""The newest audit records in memory: for the live feed, for ``why``, and for metrics. Bounded by rows.
+"""The newest audit records in memory, for the live feed, for ``why``, and for metrics. Bounded by rows.
 
-``Recent`` computes nothing when a record comes: a reader that asks about one partition looks through the columns.
+``Recent`` only stores a record. A reader that asks about one partition searches the columns.
 """
 
 import asyncio
@@ -16,32 +16,32 @@ from controllerd.record.kinds import EVERY_KIND
 from controllerd.record.records import Record, TermRecord
 
 MAX_ROWS: Final = 400_000
-"""Of partitions in columns, over all that is remembered: some tens of MiB, shared with the audit log's queue."""
+"""The most rows in all records: some tens of MiB, which are shared with the audit log's queue."""
 MAX_ENTRIES: Final = 20_000
 _MAX_TERMS: Final = 500
 
 
 class Recent:
-    """Remembers the newest records. Subscribes to records; belongs to the event loop's thread."""
+    """A subscriber of records that keeps the newest ones. Used in the event loop's thread only."""
 
     takes: Final = EVERY_KIND
 
     def __init__(self, clock: Clock, *, max_rows: int = MAX_ROWS, max_entries: int = MAX_ENTRIES) -> None:
         self.boot: Final = uuid4().hex[:12]
-        """Changes with every start: numbers of another boot mean nothing."""
+        """The id of this start. The numbers of records are valid within one start only."""
         self._clock = clock
         self._max_rows = max_rows
         self._max_entries = max_entries
         self._entries: deque[RecentRecord] = deque()
         self.terms: Final[deque[RecentRecord]] = deque(maxlen=_MAX_TERMS)
-        """The entries of ``TermRecord``, oldest first; they are few and remembered for longer."""
+        """The entries of ``TermRecord``, oldest first. They are few, so more of them are kept."""
         self._rows = 0
         self._count = 0
         self._stamps = Stamps()
         self._arrived = asyncio.Event()
 
     def record(self, *records: Record) -> None:
-        """Remember the records."""
+        """Store the records, and drop the oldest ones beyond the bounds."""
         now, stamps = self._clock.now_ms(), self._stamps
         for record in records:
             stamps.before(record)
@@ -63,7 +63,7 @@ class Recent:
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest that is remembered; one more than ``newest`` when there is none."""
+        """The number of the oldest stored record; one more than ``newest`` if there is none."""
         return self._entries[0].number if self._entries else self._count + 1
 
     def after(self, number: int, limit: int) -> list[RecentRecord]:
@@ -72,7 +72,7 @@ class Recent:
         return list(islice(self._entries, start, start + limit))
 
     def newest_first(self) -> Iterator[RecentRecord]:
-        """Every remembered record. Do not await while iterating: a record that comes meanwhile breaks the iterator."""
+        """All stored records. Do not await during the iteration, because a new record makes the iterator invalid."""
         return reversed(self._entries)
 
     async def wait(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""What systemd wants to know: ready, status, alive, stopping. Nothing happens when it did not start us."""
+"""Notifies systemd of readiness, status, progress and stopping. Does nothing if systemd did not start the process."""
 
 import os
 import socket
@@ -17,8 +17,8 @@ _NANOSECONDS_PER_MICROSECOND: Final = 1_000
 class Notifier:
     """Sends datagrams to the notify socket (sd_notify(3)); never blocks and never raises.
 
-    ``watchdog_interval_s`` is how often ``watchdog`` should be called, half of what systemd allows; None when systemd
-    does not watch this process.
+    ``watchdog_interval_s`` is the interval for calls of ``watchdog``: half of the time that systemd allows. None if
+    systemd has no watchdog for this process.
     """
 
     def __init__(self, address: str | None, watchdog_interval_s: float | None = None) -> None:
@@ -32,27 +32,27 @@ class Notifier:
         return cls(env.get("NOTIFY_SOCKET") or None, _watchdog_interval_s(env))
 
     def ready(self, status: str) -> None:
-        """The daemon serves, as the active controller or standing by."""
+        """Report that the daemon is ready, as the active or a standby controller."""
         self._send(f"READY=1\nSTATUS={_one_line(status)}")
 
     def status(self, text: str) -> None:
-        """One line that ``systemctl status`` shows."""
+        """Set the line that ``systemctl status`` shows."""
         self._send(f"STATUS={_one_line(text)}")
 
     def watchdog(self) -> None:
-        """The event worker has made progress."""
+        """Feed the watchdog: the event worker has made progress."""
         self._send("WATCHDOG=1")
 
     def reloading(self) -> None:
-        """The configuration is read anew; ``ready`` ends that."""
+        """Report that a reload has begun; ``ready`` reports its end."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // _NANOSECONDS_PER_MICROSECOND}")
 
     def extend_timeout(self, seconds: float) -> None:
-        """The start is under way and may take so much longer, counted from now."""
+        """Extend the start timeout, counted from now."""
         self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * _MICROSECONDS)}")
 
     def stopping(self) -> None:
-        """The daemon began to stop."""
+        """Report that the daemon has begun to stop."""
         self._send("STOPPING=1")
 
     def _send(self, message: str) -> None:
@@ -63,7 +63,7 @@ class Notifier:
                 out.setblocking(False)
                 out.sendto(message.encode(), self._address)
         except OSError as error:
-            log.warning("systemd was not notified", message=message, error=str(error))
+            log.warning("failed to notify systemd", message=message, error=str(error))
 
 
 def _watchdog_interval_s(env: Mapping[str, str]) -> float | None:

@@ -1,7 +1,7 @@
-"""The published snapshot: brought up to date with the context at the cost of the topics that changed.
+"""The published snapshot of the context. An update costs only the topics that changed.
 
-The HTTP endpoint, Metadata answers and the CLI read the snapshot and never the context. The publisher runs in the event
-task; readers run on the same event loop, so what they see between two awaits is one consistent image of the cluster.
+The HTTP endpoint, Metadata responses and the CLI read the snapshot and never the context. The publisher runs in the
+event task. Readers run on the same event loop, so they read one consistent image of the cluster between two awaits.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _number = attrgetter("partition")
 
 @dataclass(slots=True)
 class ClusterSnapshot(ClusterView):
-    """The view of the cluster whose next version readers can wait for."""
+    """The view of the cluster, with which readers can wait for the next version."""
 
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False, compare=False)
 
@@ -49,10 +49,10 @@ class ClusterSnapshot(ClusterView):
 
 
 class Publication:
-    """Brings a snapshot up to date with the context, at the cost of the topics that changed.
+    """Updates a snapshot from the context, at the cost of the topics that changed.
 
-    Preparing takes as many steps as there are such topics, and the event loop may run in between. Readers see nothing
-    of it before ``show``.
+    The preparation takes one step per changed topic, and the event loop may run between the steps. ``show`` publishes
+    all of it at once.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -63,7 +63,7 @@ class Publication:
         self._offline = 0
 
     def prepare_one(self) -> bool:
-        """Make the view of one more topic, or count a thousand more partitions; return whether anything was left."""
+        """Make the view of one more topic, or count a thousand more partitions. Returns whether there was work left."""
         if not self._left:
             return next(self._counting, False)
         name = self._left.pop()
@@ -71,13 +71,13 @@ class Publication:
         return True
 
     def _count(self) -> Iterator[bool]:
-        """Count the partitions in Offline, in steps: where brokers are gone there may be very many."""
+        """Count the offline partitions, in steps: after failures of brokers there may be very many."""
         for part in sliced(self._context.waiting_partitions(), _COUNTED_AT_ONCE):
             self._offline += sum(self._context.record(tp).state is PartitionState.OFFLINE for tp in part)
             yield True
 
     def show(self, snapshot: ClusterSnapshot, now_ms: int | None = None) -> None:
-        """Show all of it at once. ``now_ms``, the wall clock, dates what began; None where no reader asks for ages."""
+        """Publish everything at once. ``now_ms`` (wall clock) dates new reassignments and deletions; None: no dates."""
         context = self._context
         for name, view in self._views.items():
             _replace_topic(snapshot, name, view)
@@ -90,7 +90,7 @@ class Publication:
         snapshot.releases = MappingProxyType(dict(context.releases))
         snapshot.shutting_down = frozenset(context.shutting_down)
         snapshot.quarantine = MappingProxyType(dict(context.quarantine))
-        snapshot.debts = MappingProxyType(
+        snapshot.pending_deletions = MappingProxyType(
             {broker: len(context.pending_deletions.of(broker)) for broker in context.pending_deletions.brokers()}
         )
         snapshot.pauses = context.intents.pauses
@@ -101,7 +101,7 @@ class Publication:
 
 
 def publish(context: ControllerContext, snapshot: ClusterSnapshot) -> None:
-    """Bring ``snapshot`` up to date with ``context`` in one go."""
+    """Update ``snapshot`` from ``context`` in one step."""
     publication = Publication(context)
     while publication.prepare_one():
         pass
@@ -116,7 +116,7 @@ def _replace_topic(snapshot: ClusterSnapshot, name: str, view: TopicView | None)
     before = snapshot.topics.pop(name, None)
     snapshot.deletions.pop(name, None)
     if before is not None and before.topic_id is not None and snapshot.names_by_id.get(before.topic_id) == name:
-        del snapshot.names_by_id[before.topic_id]  # unless another topic has this id by now
+        del snapshot.names_by_id[before.topic_id]  # unless another topic has this id now
     if view is None:
         return
     snapshot.topics[name] = view
@@ -139,7 +139,7 @@ def view_topic(context: ControllerContext, name: str) -> TopicView:
 
 
 def view_deletion(context: ControllerContext, name: str) -> DeletionView | None:
-    """Return the view of the deletion of a known topic; None if its deletion was not asked for."""
+    """Return the view of the deletion of a known topic; None if its deletion was not requested."""
     book = context.deletions
     if name in book.waiting:
         return DeletionView(has_begun=False, held_up_by=book.paused, deleting=(), is_hidden=False, is_queued=False)
@@ -151,7 +151,7 @@ def view_deletion(context: ControllerContext, name: str) -> DeletionView | None:
 
 
 def _count_replicas(context: ControllerContext, name: str) -> Mapping[tuple[BrokerId, ReplicaState], int]:
-    """Count by broker and state; few of very many partitions differ in the states of their replicas."""
+    """Count the replicas by broker and state. Most partitions have equal states, so equal ones are counted together."""
     alike = Counter(record.replica_states for record in context.topics[name].partitions.values())
     counts: Counter[tuple[BrokerId, ReplicaState]] = Counter()
     for states, number in alike.items():

@@ -1,8 +1,7 @@
-"""The views that readers get: of partitions and topics, of the cluster, and of what this instance is doing. Pure.
+"""The views for readers: of partitions and topics, of the cluster, and of the work of this instance. Pure.
 
-The views are immutable, but for ``ClusterView``: its publisher (``controllerd.snapshot``) replaces what changed, and
-every reader only reads. Explanations, plans, the HTTP endpoint, Metadata answers and metrics are made from these views
-and never from the context.
+The views are immutable except ``ClusterView``, whose publisher (``controllerd.snapshot``) replaces the changed parts.
+Explanations, plans, the HTTP endpoint, Metadata responses and metrics use these views and never the context.
 """
 
 from bisect import bisect_left
@@ -36,18 +35,18 @@ _number = attrgetter("partition")
 
 
 class Role(Enum):
-    """The present role of this instance."""
+    """The current role of this instance."""
 
     STARTING = "starting"
     STANDBY = "standby"
     ACTIVE = "active"
     OBSERVER = "observer"
-    """Watches the active controller, and never contends for the role."""
+    """Observes the active controller, and never contends for the role."""
     STOPPING = "stopping"
 
 
 class PartitionView(NamedTuple):
-    """One partition as readers see it; ``leadership`` is None while it has no state znode. There are very many."""
+    """The view of one partition. ``leadership`` is None while it has no state znode."""
 
     partition: int
     state: PartitionState
@@ -55,11 +54,11 @@ class PartitionView(NamedTuple):
     leadership: LeaderAndIsr | None
     offline_replicas: tuple[BrokerId, ...]
     replica_states: ReplicaStates = NO_REPLICAS
-    """Empty in an instance that only observes: the states are known to the controller alone."""
+    """Empty in an observer, because only the active controller knows these states."""
 
     @property
-    def leader(self) -> int:
-        """The leader; -1 without one, or without a state znode."""
+    def leader(self) -> BrokerId:
+        """The leader; -1 without a leader or a state znode."""
         return NO_LEADER if self.leadership is None else self.leadership.leader
 
     @property
@@ -69,37 +68,37 @@ class PartitionView(NamedTuple):
 
     @property
     def online(self) -> frozenset[BrokerId]:
-        """The replicas that may lead: on live brokers that do not shut down, and on good disks."""
+        """The replicas that may lead: on live brokers that are not shutting down, and not on failed log directories."""
         return frozenset(self.assignment.replicas) - frozenset(self.offline_replicas)
 
 
 class DeletionView(NamedTuple):
-    """The deletion of a topic as readers see it."""
+    """The view of the deletion of a topic."""
 
     has_begun: bool
-    """Whether brokers have received that the topic is gone."""
+    """Whether brokers were sent that the topic is deleted."""
     held_up_by: str | None
-    """The reason for which the deletion cannot go on or end now; None while it is under way."""
+    """The reason why the deletion waits; None if it does not."""
     deleting: tuple[BrokerId, ...]
-    """The brokers that have to delete replicas and have not answered."""
+    """The brokers that must delete replicas and have not answered."""
     is_hidden: bool = True
-    """Whether the topic does not exist for clients, as in the answers of brokers."""
+    """Whether the topic does not exist for clients any more."""
     replicas: Mapping[tuple[BrokerId, ReplicaState], int] = MappingProxyType({})
-    """How many replicas of the topic there are, by broker and state."""
+    """The number of replicas of the topic, by broker and state."""
     is_queued: bool = True
-    """False while deletions are paused: the topic goes on as any other, and its deletion begins afterwards."""
+    """False while deletions are paused: the topic is served, and its deletion begins after the pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """One topic as readers see it."""
+    """The view of one topic."""
 
     name: str
     topic_id: str | None
     partitions: tuple[PartitionView, ...]
-    """In order of their number."""
+    """The partitions in the order of their number."""
     deletion: DeletionView | None = None
-    """Set once the deletion of the topic was asked for."""
+    """Set once the deletion of the topic was requested."""
 
     @property
     def is_hidden(self) -> bool:
@@ -122,18 +121,18 @@ class Holder:
 
     @property
     def is_known(self) -> bool:
-        """Whether ``/controller`` could be understood."""
+        """Whether ``/controller`` is readable."""
         return self.node_id >= 0
 
     def __str__(self) -> str:
         if not self.is_known:
-            return "somebody unknown (/controller cannot be understood)"
+            return "an unknown process (/controller is unreadable)"
         return f"controllerd {self.node_id}" if self.is_controllerd else f"broker {self.node_id} (built-in)"
 
 
 @dataclass(slots=True)
 class ClusterView:
-    """The cluster as this instance published it last."""
+    """The cluster in its latest publication by this instance."""
 
     node_id: int
     cluster_id: str = ""
@@ -141,9 +140,9 @@ class ClusterView:
     controller_epoch: int = 0
     holder: Holder | None = None
     reason: str = "starting"
-    """The reason for the role, as a sentence for people."""
+    """The reason for the role, as a sentence."""
     our_entry: Broker | None = None
-    """Our own entry among the live brokers; None in hidden mode."""
+    """The entry of this instance among the live brokers; None in hidden mode."""
     registered: bool = False
     """Whether this instance is registered under ``/brokers/ids``, for brokers older than 3.0."""
     brokers: Mapping[BrokerId, Broker] = field(default_factory=lambda: MappingProxyType({}))
@@ -159,15 +158,15 @@ class ClusterView:
     topics: dict[str, TopicView] = field(default_factory=dict)
     names_by_id: dict[str, str] = field(default_factory=dict)
     deletions: dict[str, DeletionView] = field(default_factory=dict)
-    """By topic."""
-    debts: Mapping[BrokerId, int] = field(default_factory=lambda: MappingProxyType({}))
-    """How many replicas each broker must still delete, because they are no longer assigned to it."""
+    """The deletions by topic."""
+    pending_deletions: Mapping[BrokerId, int] = field(default_factory=lambda: MappingProxyType({}))
+    """The number of pending replica deletions of each broker."""
     pauses: Pauses = field(default_factory=lambda: NO_PAUSES)
-    """Pauses that operators asked for, by name (``core/pauses.py``)."""
+    """The pauses that operators requested, by name (``core.intents``)."""
     throttle: ThrottleView | None = None
-    """The bounds that we set for reassignments and will take away; those of other tools are not known here."""
+    """The throttle that this controller set for reassignments; throttles of other tools are not included."""
     progress: ProgressView = field(default_factory=ProgressView)
-    """Since when reassignments and deletions are under way."""
+    """The times at which the current reassignments and deletions began."""
 
     @property
     def is_active(self) -> bool:
@@ -176,16 +175,16 @@ class ClusterView:
 
     @property
     def staying(self) -> frozenset[BrokerId]:
-        """The live brokers that do not shut down."""
+        """The live brokers that are not shutting down."""
         return frozenset(self.brokers.keys() - self.shutting_down)
 
     def is_being_deleted(self, topic: str) -> bool:
-        """Whether the topic is being deleted; one whose deletion is paused goes on as any other."""
+        """Whether the topic is being deleted. A topic whose deletion is paused is not."""
         deletion = self.deletions.get(topic)
         return deletion is not None and deletion.is_queued
 
     def is_hidden(self, topic: str) -> bool:
-        """Whether the topic is no longer served; a topic whose deletion waits for a reassignment still is."""
+        """Whether the topic is no longer served. A topic whose deletion waits for a reassignment is still served."""
         deletion = self.deletions.get(topic)
         return deletion is not None and deletion.is_hidden
 
@@ -207,10 +206,10 @@ class ClusterView:
         return next(((path, self.quarantine[path]) for path in paths if path in self.quarantine), None)
 
 
-def say_pause(pause: PauseView) -> str:
-    """A pause as a sentence for people: who, until when (UTC), why."""
+def describe_pause(pause: PauseView) -> str:
+    """A pause as a phrase: the operator, the end (UTC) and the reason."""
     why = f": {pause.reason}" if pause.reason else ""
-    return f"paused by {pause.by or 'somebody'} until {second(pause.until_ms)}{why}"
+    return f"paused by {pause.by or 'an unknown operator'} until {second(pause.until_ms)}{why}"
 
 
 # -- this instance -----------------------------------------------------------------------------------------------------
@@ -218,26 +217,26 @@ def say_pause(pause: PauseView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """The task that drains the queue: what it handles now, and when it last showed progress."""
+    """The event task: the event that it handles, and the time of its last progress."""
 
     event: str | None = None
-    """Name of the event in work; None between events."""
+    """The name of the current event; None between events."""
     number: int | None = None
     running_s: float = 0.0
-    """For how long that event has been handled."""
+    """The seconds for which the event has been handled."""
     since_progress_s: float = 0.0
-    """Seconds since an event began, ended, or finished one of its steps."""
+    """The seconds since an event began, ended, or finished a step."""
     state: int = 0
-    """Kafka's code of what the event in work is about (``ControllerState``); 0 between events."""
+    """Kafka's ``ControllerState`` code of the current event; 0 between events."""
 
     @property
     def is_brief(self) -> bool:
-        """Whether an event is in work that readers would delay noticeably; of one that takes long they get a share."""
+        """Whether the current event is a short one, which readers would delay noticeably."""
         return self.event is not None and self.running_s < _BRIEF_S
 
 
 class QueueView(NamedTuple):
-    """The events that wait; ``oldest_age_s`` in seconds."""
+    """The waiting events: their number, and the age of the oldest in seconds."""
 
     depth: int = 0
     oldest_age_s: float = 0.0
@@ -249,18 +248,18 @@ class ChannelView:
 
     depth: int = 0
     oldest_age_s: float = 0.0
-    """How long the request at the head waits for its answer."""
+    """The seconds for which the request at the head of the queue has waited for its response."""
     connected: bool = True
     error: str | None = None
-    """Why the last attempt failed; None once one succeeded."""
+    """The error of the last attempt; None once an attempt succeeded."""
     bytes_waiting: int | None = None
-    """Estimated size of what waits."""
+    """The estimated size of the waiting requests."""
     in_flight: str | None = None
-    """Name of the request whose answer is waited for."""
+    """The name of the request that waits for its response."""
     attempts: int = 0
-    """Of that request."""
+    """The attempts of that request."""
     last_sent_s: float | None = None
-    """How long ago a request left; None before the first."""
+    """The seconds since the last request was sent; None before the first."""
     last_answered_s: float | None = None
 
 

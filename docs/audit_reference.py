@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of records in ``audit.md``, between its markers, and ``audit.schema.json``, from the types."""
+"""Write the tables of records in ``audit.md``, between its markers, and ``audit.schema.json``, from the types."""
 
 import inspect
 import re

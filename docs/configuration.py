@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the configuration reference in ``configuration.md`` from the model in the code, so that it stays true.
+"""Write the configuration reference in ``configuration.md`` from the model in the code, so that it stays true.
 
-Types and defaults come from the model, what a key means from ``controllerd.config.key_reference``.
+Types and defaults come from the model, the meanings of keys from ``controllerd.config.key_reference``.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def in_kafka(key: str) -> str:
 
 
 def at_once(key: str) -> str:
-    """Which keys do not wait for a restart."""
+    """The sentence for a key that takes effect without a restart; empty for all others."""
     return " Takes effect with a reload." if key in RELOADABLE else ""
 
 

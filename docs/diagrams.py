@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws both state machines into ``architecture.md`` from the tables in the code, so that the pictures cannot lie."""
+"""Draw both state machines into ``architecture.md`` from the tables in the code, so that the diagrams stay true."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -17,7 +17,7 @@ State = TypeVar("State", bound=Enum)
 
 
 def state_diagram(valid_previous: Mapping[State, frozenset[State]], nowhere: State) -> str:
-    """One mermaid state diagram; ``nowhere``, the state of what does not exist, is its beginning and end."""
+    """One mermaid state diagram; ``nowhere``, the state before creation and after deletion, begins and ends it."""
     return "\n".join(["```mermaid", "stateDiagram-v2", *_arrows(valid_previous, nowhere), "```"])
 
 

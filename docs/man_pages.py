@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the man pages in ``man/`` from the commands and the configuration in the code, so that they stay true.
+"""Write the man pages in ``man/`` from the commands and the configuration in the code, so that they stay true.
 
 ``controllerctl(1)`` and a page for each of its groups and each of its commands, ``controllerd(8)``,
 ``controllerd.toml(5)``.
@@ -65,7 +65,7 @@ def pages() -> dict[str, str]:
 
 
 def overview(root: TyperGroup) -> Iterator[str]:
-    """``controllerctl(1)``: what it is for, the global flags, the commands, the exit codes."""
+    """``controllerctl(1)``: its purpose, the global flags, the commands, the exit codes."""
     yield from head("controllerctl", 1, root.help or "")
     yield section("SYNOPSIS") + synopsis("controllerctl", root)
     yield section("COMMANDS")
@@ -167,7 +167,7 @@ def text(paragraph: str) -> str:
 
 
 def item(term: str, meaning: str) -> str:
-    """A term and what it means."""
+    """A term with its meaning."""
     said = escaped(" ".join(plain(meaning).split())) or "\\&"
     return f".TP\n.B {escaped(term)}\n{said}\n"
 
@@ -188,7 +188,7 @@ def plain(markdown: str) -> str:
 
 
 def escaped(line: str) -> str:
-    """A line that means to roff what it says."""
+    """The line with the characters escaped that roff would interpret."""
     line = line.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the list of metrics in ``metrics.md`` from what ``/metrics`` answers, so that it stays true."""
+"""Write the list of metrics in ``metrics.md`` from an answer of ``/metrics``, so that it stays true."""
 
 import time
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ LABELS: Final = {
     "kafka_controller_controllerchannelmanager_requestrateandqueuetimems": ("broker_id", "quantile"),
     "kafka_controller_controllerchannelmanager_requestrateandqueuetimems_count": ("broker_id",),
 }
-"""Of the metrics that have no series before something happens."""
+"""The labels of metrics that have no series at the start."""
 KINDS: Final = {"unknown": "count"}
 
 
@@ -65,7 +65,7 @@ def generated() -> str:
 
 
 def rows(metrics: list[Metric]) -> Iterator[str]:
-    """One for each metric; the count beside a timer has none of its own."""
+    """One row for each metric; the count of a timer has no row of its own."""
     known = {metric.name for metric in metrics}
     for metric in metrics:
         if metric.name.removesuffix("_count") in known - {metric.name} or metric.name.startswith("process_"):
@@ -76,7 +76,7 @@ def rows(metrics: list[Metric]) -> Iterator[str]:
 
 
 def labels(metric: Metric) -> tuple[str, ...]:
-    """The names of its labels but for those that every histogram has."""
+    """The names of its labels, without the label ``le`` of histograms."""
     found = dict.fromkeys(label for sample in metric.samples for label in sample.labels if label != "le")
     return tuple(found) or LABELS.get(metric.name, ())
 

@@ -1,4 +1,4 @@
-"""Calls of brokers and admin clients that are not about one of the other families."""
+"""Calls of brokers and admin clients, as far as the other modules of the package do not define them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,10 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownReply:
-    """``remaining`` are the partitions that the broker still leads; it may stop when there are none."""
+    """The outcome of a controlled shutdown: ``remaining`` are the partitions that the broker still leads.
+
+    The broker may stop when there are none.
+    """
 
     error: KafkaError
     remaining: frozenset[TopicPartition]
@@ -35,7 +38,7 @@ class ControlledShutdownReply:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdown(Call[ControlledShutdownReply]):
-    """A broker wants to stop and asks to be relieved first. Broker epoch -1: unknown to the asker."""
+    """A broker is about to stop and asks the controller to move its leaderships away; epoch -1: it knows no epoch."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLED_SHUTDOWN
 
@@ -54,7 +57,7 @@ class ProducerIdBlock:
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIds(Call[ProducerIdBlock]):
-    """A broker wants a block of producer ids (KIP-730). ``broker`` is our own node id for our own block."""
+    """A broker asks for a block of producer ids (KIP-730). ``broker`` is our own node id if the block is for us."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
 
@@ -71,7 +74,7 @@ class FeatureUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures(Call[Mapping[str, KafkaError] | KafkaError]):
-    """Finalize feature levels (KIP-584). A bare error is the answer to the request as a whole."""
+    """An admin client finalizes feature levels (KIP-584). A reply that is a single error is about the whole request."""
 
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
 
@@ -82,9 +85,9 @@ class UpdateFeatures(Call[Mapping[str, KafkaError] | KafkaError]):
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome:
-    """The outcome of one topic of a request; the rest is known only without refusal, and only where it was created.
+    """The outcome of one topic of a request. A field that is not known has its default, as with most refusals.
 
-    ``partitions`` are the ones that the request made: the client waits until they have leaders.
+    ``partitions`` are the partitions that the request created: the client may wait until they have leaders.
     """
 
     refusal: Refusal | None = None

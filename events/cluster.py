@@ -42,7 +42,7 @@ class RegisterBrokerAndReelect(Event):
 
 @dataclass(frozen=True, slots=True)
 class Expire(Event):
-    """The ZooKeeper session ``generation`` is over: resign. Enters the queue by ``clear_and_put``."""
+    """The ZooKeeper session ``generation`` has expired: resign. The event enters the queue by ``clear_and_put``."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class Resign(Call[None]):
 class BrokerChange(Event):
     """The children of ``/brokers/ids`` changed.
 
-    Carries no broker list on purpose: watches coalesce, so the handler reads the truth when its turn comes.
+    The event has no list of brokers, because one watch may stand for several changes: its handler reads the znodes.
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
@@ -116,7 +116,7 @@ class BrokerModifications(Event):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRefresh(Event):
-    """A broker's queue was dropped, or its sender failed: bring it up to date as if it had just started (ours)."""
+    """A broker's queue was dropped, or its sender failed: send the broker the full state, as when it starts (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
 

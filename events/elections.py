@@ -48,7 +48,7 @@ class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]
 
 @dataclass(frozen=True, slots=True)
 class AutoPreferredReplicaLeaderElection(Event):
-    """Time to look at the leader imbalance of every broker."""
+    """Time to check the leader imbalance of every broker."""
 
     state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
 

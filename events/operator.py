@@ -1,4 +1,4 @@
-"""Events by which operators hold the controller back: pauses, drained brokers, throttled reassignments (all ours)."""
+"""Events of operators: pauses, drained brokers and throttled reassignments (all ours)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,10 @@ from events.base import Call, ControllerState, Event
 
 @dataclass(frozen=True, slots=True)
 class Pause(Call[PauseView]):
-    """Leave ``auto-rebalance`` or ``deletions`` alone until a wall-clock time; replaces a pause of the same name.
+    """Pause ``auto-rebalance`` or ``deletions`` until a wall-clock time; replaces a pause of the same name.
 
-    Brokers go on with requests that they have. A name that does not exist, or a time that is over, is ``CallRefused``.
+    Brokers go on with requests that they were sent before. The reply to another name, or to a time that is over, is
+    ``CallRefused``.
     """
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
@@ -26,7 +27,7 @@ class Pause(Call[PauseView]):
 
 @dataclass(frozen=True, slots=True)
 class Resume(Call[PauseView | None]):
-    """End a pause (also ``drain-<id>``); the reply is what ended, None when there was nothing."""
+    """End a pause (also ``drain-<id>``); the reply is the pause that ended, None if there was none."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
 
@@ -57,12 +58,14 @@ class DrainReply:
 class DrainBroker(Call[DrainReply]):
     """Move the leaderships of a broker away before it is stopped.
 
-    As its controlled shutdown would: it is out of the ISRs as well, and may not lead until it registers anew. Or with
-    ``leaders_only``: it goes on as a follower in the ISR. In both cases the automatic rebalance gives it nothing back
-    before ``until_ms`` (None: for a week, with ``leaders_only`` for an hour), ``Resume("drain-<id>")``, or its next
-    registration, whichever controller leads then.
+    With ``leaders_only`` the broker stays a follower in the ISRs. Otherwise the drain does the same as its controlled
+    shutdown: the broker leaves the ISRs as well, and cannot lead until it registers anew.
 
-    A broker that is not registered is ``CallRefused``.
+    In both cases the automatic rebalance gives the broker no leaderships back before ``until_ms`` (None: for a week,
+    with ``leaders_only`` for an hour), ``Resume("drain-<id>")``, or its next registration. That also holds for another
+    controllerd instance that becomes active.
+
+    For a broker that is not registered the reply is ``CallRefused``.
     """
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLED_SHUTDOWN
@@ -84,11 +87,11 @@ class ThrottleReply:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleReassignments(Call[ThrottleReply]):
-    """Bound the copying of reassignments that are asked for next; the controller takes the bounds away at their end.
+    """Throttle the replication of reassignments that are requested next; the controller removes it at their end.
 
     ``rate`` is in bytes per second. ``targets`` are the replicas that the partitions are to have, as in
-    ``ApiPartitionReassignment``. Another client's throttle with another value is ``CallRefused`` without ``override``;
-    with it, it is put back in the end.
+    ``ApiPartitionReassignment``. If another client has set a throttle with another value, the reply is ``CallRefused``;
+    with ``override``, that value is replaced, and restored at the end.
     """
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
@@ -106,4 +109,4 @@ class ThrottleCheck(Event):
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
     set_ms: int = 0
-    """The throttle that was waited for, where its reassignments may not have begun in time."""
+    """The ``set_ms`` of the throttle whose reassignments may not have begun in time; 0 in any other check."""

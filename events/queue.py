@@ -1,4 +1,4 @@
-"""The one queue: every cause enters here, one task drains it, every call is answered exactly once."""
+"""The event queue: all events enter it, one task takes them out, and every call is answered exactly once."""
 
 import asyncio
 from collections import deque
@@ -14,7 +14,7 @@ from events.reassignments import PartitionReassignmentIsrChange, ZkPartitionReas
 from events.replicas import IsrChangeNotification, LogDirEventNotification
 from events.topics import PartitionModifications, TopicChange, TopicDeletion
 
-_LOOK_THERE: Final = frozenset({
+_COALESCED: Final = frozenset({
     BrokerChange,
     BrokerModifications,
     ConfigChange,
@@ -27,11 +27,12 @@ _LOOK_THERE: Final = frozenset({
     TopicDeletion,
     ZkPartitionReassignment,
 })  # fmt: skip
-"""Events that say no more than where to look: what one that waits will find includes what came later (KAFKA-5502)."""
+"""Events that only name a znode to read. While one waits in the queue an equal one is not added, because the read of
+the first will include the later change (KAFKA-5502)."""
 
 
 class QueuedEvent:
-    """An event in the queue, when it came, and the reply that a caller may wait for."""
+    """An event in the queue, with the time at which it was added, and the reply that a caller may wait for."""
 
     __slots__ = ("enqueued_at", "event", "number", "reply")
 
@@ -42,7 +43,7 @@ class QueuedEvent:
         self.reply: Final = reply
 
     def answer(self, result: object) -> None:
-        """Give the result to the caller that waits. Only the first answer counts; a caller that left gets none."""
+        """Give the result to the caller that waits. Only the first answer counts; a cancelled call gets none."""
         if self.reply is not None and not self.reply.done():
             self.reply.set_result(result)
 
@@ -52,7 +53,7 @@ class QueuedEvent:
             self.reply.set_exception(error)
 
     def preempt(self) -> None:
-        """The event will never run: its caller learns that we are not the controller."""
+        """Answer the caller with ``NotController``, because the event will never be handled."""
         self.fail(NotController("the event was preempted: this instance is not the active controller"))
 
 
@@ -72,8 +73,8 @@ class EventQueue:
         return len(self._items)
 
     def put(self, event: Event) -> None:
-        """Append an event without a caller; not again while an event waits that will see the same."""
-        if type(event) in _LOOK_THERE:
+        """Append an event without a caller, unless an equal event of ``_COALESCED`` waits."""
+        if type(event) in _COALESCED:
             if event in self._waiting:
                 return
             self._waiting.add(event)
@@ -85,7 +86,7 @@ class EventQueue:
         :raises NotController: the call was preempted, or this instance does not lead.
         """
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        # A caller that left must not turn a late error into a warning about an exception that was never retrieved.
+        # After the caller was cancelled, asyncio must not warn of an error that was never retrieved.
         reply.add_done_callback(_retrieve)
         self._append(event, reply)  # type: ignore[arg-type]  # the queue does not care for the type of the reply
         return reply
@@ -93,7 +94,7 @@ class EventQueue:
     def clear_and_put(self, event: Event) -> None:
         """Preempt everything that waits, then append ``event`` (session expiry and shutdown).
 
-        A shutdown that waits stays, behind it: nothing calls that off.
+        A shutdown that waits is kept, behind ``event``, because a shutdown is never called off.
         """
         preempted, self._items = self._items, deque()
         self._waiting.clear()
@@ -110,7 +111,8 @@ class EventQueue:
             self._arrived.clear()
             await self._arrived.wait()
         taken = self._items.popleft()
-        if type(taken.event) in _LOOK_THERE:  # before it is handled: what comes from now on may come too late for it
+        if type(taken.event) in _COALESCED:
+            # Its handler may read before a change that comes from now on, so an equal event is added again.
             self._waiting.discard(taken.event)
         return taken
 
@@ -120,11 +122,11 @@ class EventQueue:
         return [(queued, now - queued.enqueued_at) for queued in islice(self._items, limit)]
 
     def oldest_age_s(self) -> float:
-        """How long the next event has waited already, in seconds; 0 when the queue is empty."""
+        """Seconds that the next event has waited; 0 when the queue is empty."""
         return self._clock() - self._items[0].enqueued_at if self._items else 0.0
 
     def close(self) -> None:
-        """Preempt all events that wait or still come, because the consumer is gone."""
+        """Preempt all events that wait or are added later, because the consumer has ended."""
         self._is_closed = True
         preempted, self._items = self._items, deque()
         self._waiting.clear()

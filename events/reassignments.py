@@ -58,7 +58,7 @@ class ReassignmentRetry(Event):
 
 @dataclass(frozen=True, slots=True)
 class ListPartitionReassignments(Call[Mapping[TopicPartition, ReplicaAssignment]]):
-    """Which of these partitions (None: of all) are being reassigned."""
+    """A request for the assignments of those of the partitions (None: of all) that are being reassigned."""
 
     state: ClassVar[ControllerState] = ControllerState.LIST_PARTITION_REASSIGNMENT
 

@@ -1,4 +1,4 @@
-"""Every event there is, as unions: what dispatch must cover, and the type checker proves that it does."""
+"""All events, as unions by subject: ``dispatch`` must cover them, and the type checker proves that it does."""
 
 from events import admin, cluster, elections, operator, reassignments, replicas, responses, topics
 

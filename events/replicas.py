@@ -44,7 +44,7 @@ class AlterPartitionReply:
     unknown_ids: Mapping[str, tuple[int, ...]]
     """Topic ids that we do not know, with the partitions asked for."""
     unknown_error: KafkaError = KafkaError.UNKNOWN_TOPIC_ID
-    """The error for each unknown id. A leader gives up for good on the usual one, and asks again on any other."""
+    """The error for each unknown id. On the usual error, a leader does not ask again; on any other error, it does."""
     costs_writes: bool = False
     """Whether a member was refused by a write; the leader may cause the next one at the follower's next fetch."""
 
@@ -63,4 +63,4 @@ class AlterPartitionReceived(Call[AlterPartitionReply]):
     version: int
     by_name: Mapping[TopicPartition, ProposedIsr]
     by_id: Mapping[tuple[str, int], ProposedIsr]
-    """(base64url topic id, partition) to what is asked."""
+    """The proposals by base64url topic id and partition."""

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.releases import Release
@@ -61,12 +61,12 @@ class ApiVersionsReceived(Event):
 class BrokerSettingsReceived(Event):
     """Brokers answered DescribeConfigs, or the registered brokers changed (ours).
 
-    Enqueued only when it has anything new. ``registered`` are the epochs of the brokers that were
-    asked.
+    The event is enqueued only if something is new. ``registered`` are the epochs of the brokers that
+    were asked.
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
     requires_active: ClassVar[bool] = False
 
-    answers: Mapping[BrokerId, Answer]
+    answers: Mapping[BrokerId, SettingsAnswer]
     registered: Mapping[BrokerId, int]

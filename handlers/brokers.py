@@ -1,7 +1,8 @@
-"""Brokers register, change, stop, are drained and die; log directories of brokers fail.
+"""Handles brokers that register, change, stop, are drained or die, and log directories that fail.
 
-A drained broker stays in the ISRs (``leaders_only``), unless it is stopped next. While a live broker is outside of ISRs
-and may not return to them, the leaders ask for its return without end: see ``handlers/isr_change.py``.
+A drain with ``leaders_only`` leaves the broker in the ISRs; any other drain prepares its stop and takes it out of them.
+While a live broker is outside of ISRs and may not return to them, the leaders propose its return without end
+(``handlers/isr_change.py``).
 """
 
 from collections.abc import Sequence
@@ -39,11 +40,11 @@ async def on_broker_change(_event: Event, c: Controller) -> None:
 
 
 async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
-    """Bring a live broker up to date as a whole: its queue was dropped, with requests that it never gets."""
+    """Send a live broker the full state again, because its queue was dropped with requests that it never gets."""
     known = c.context.brokers.get(event.broker)
     if known is None:
         return
-    log.warning("bringing a broker up to date again", broker=event.broker, reopen=event.reopen)
+    log.warning("sent full state to broker again", broker=event.broker, reopen=event.reopen)
     if event.reopen:
         c.channels.remove_broker(event.broker)
         c.context.pending_deletions.end_channel(event.broker)
@@ -51,7 +52,7 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
     unknown = additions_to(event.broker, c)
     await bring_up_to_date([event.broker], c)
     await resume(unknown, c)
-    if event.reopen:  # the replicas that it was to delete went with the channel
+    if event.reopen:  # the requests to delete replicas were lost with the channel
         await repeat_deletions(event.broker, c)
         await elect_after_deletion_waived(
             event.broker, c.context.pending_deletions.end_waiver(event.broker, c.context.partitions_on(event.broker)), c
@@ -60,7 +61,10 @@ async def on_broker_refresh(event: BrokerRefresh, c: Controller) -> None:
 
 
 async def on_broker_modifications(event: BrokerModifications, c: Controller) -> None:
-    """A registration changed in place: if endpoints or features differ, move the channel and update all brokers."""
+    """Handle a registration that changed in place: if endpoints or features differ, update the channel and all brokers.
+
+    A registration that cannot be used is put in quarantine.
+    """
     try:
         fresh = await c.store.brokers.read_broker(event.broker)
     except BadZnode as bad:
@@ -68,14 +72,15 @@ async def on_broker_modifications(event: BrokerModifications, c: Controller) -> 
         c.audit.record(AlarmRecord("broker registration cannot be used", str(bad)))
         return
     if fresh is None:
-        return  # dead: BrokerChange has it
-    if (reason := c.local.reach.why_no_talk(fresh)) is not None:
+        return  # the broker is gone: the event BrokerChange handles it
+    if (reason := c.local.reach.why_not_reached(fresh)) is not None:
         keep_out(fresh, "broker asks for TLS or SASL", reason, c)
-        return  # as long as it lives it is served where it was
-    c.context.release(f"{REGISTRATIONS}{event.broker}")
+        return  # the broker is still served at its earlier endpoints, for as long as it lives
+    c.context.take_out_of_quarantine(f"{REGISTRATIONS}{event.broker}")
     known = c.context.brokers.get(event.broker)
     if known is None or fresh.epoch != known.epoch:
-        # Bounced, or repaired: then the children of /brokers/ids did not change, and no other event comes.
+        # The broker bounced, or its registration was repaired in place: no child of /brokers/ids changed then, and no
+        # other event comes.
         await compare_brokers(c)
         return
     if (fresh.endpoints, fresh.features) == (known.endpoints, known.features):
@@ -90,9 +95,9 @@ async def on_broker_modifications(event: BrokerModifications, c: Controller) -> 
 async def on_log_dir_event(_event: LogDirEventNotification, c: Controller) -> None:
     """Ask brokers that lost log directories which of their replicas are still online.
 
-    The question is a LeaderAndIsr without news, and the answer names the replicas without a directory
-    (``handlers.responses``). A replica that is known to be on a failed directory is not asked for, because only a
-    restart brings it back.
+    Brokers are sent LeaderAndIsr with the present state, and the answer names the replicas on failed log directories
+    (``handlers.responses``). A replica that is known to be on a failed log directory is left out, because only a
+    restart of the broker brings it back.
     """
     notes = await c.store.notifications.read_log_dir_notifications()
     for bad in notes.broken:
@@ -108,7 +113,7 @@ async def on_log_dir_event(_event: LogDirEventNotification, c: Controller) -> No
 
 
 async def _replicas_to_ask_for(broker: BrokerId, c: Controller) -> list[TopicPartition]:
-    """Its replicas that count as online; for topics that are being deleted, the deletion itself finds out."""
+    """The broker's replicas that count as online; topics that are being deleted find out by their deletion."""
     offline, hidden = c.context.offline_dirs.get(broker, frozenset()), hidden_topics(c.context)
     each = c.outbox.slicer.each
     return [tp async for tp in each(c.context.partitions_on(broker)) if tp not in offline and tp.topic not in hidden]
@@ -119,32 +124,32 @@ def _is_new_replica(broker: BrokerId, tp: TopicPartition, c: Controller) -> bool
 
 
 async def on_controlled_shutdown(event: ControlledShutdown, c: Controller) -> ControlledShutdownReply:
-    """Move leadership away, take the followers out of ISRs, answer with what the broker still leads.
+    """Move the broker's leaderships away and take it out of the ISRs; the reply names what it still leads.
 
-    Each attempt repeats everything. The broker stays ineligible as leader until it is gone or bounces.
+    Each request repeats every step. The broker cannot be elected until its registration ends or changes.
     """
     return await shut_down(event.broker, event.broker_epoch, c)
 
 
 DRAIN_PAUSE_MS = 3_600_000
-"""How long a broker that was relieved of its leaderships alone gets none back by itself, unless it is said.
+"""Milliseconds for which the automatic rebalance gives no leaderships back after a drain with ``leaders_only``.
 
-One that was drained as a whole is to be stopped, which no controller after this one knows: it gets none back for as
-long as anything can be paused.
+It is the default of the request. Any other drain holds for ``LONGEST_MS``: the broker is to be stopped, and a later
+controller would not know that.
 """
 _NOT_MOVED = "the election did not move it: see the log"
 
 
 async def on_drain_broker(event: DrainBroker, c: Controller) -> DrainReply:
-    """Move what can be moved; the reply says what, and why the rest stays.
+    """Move the leaderships of a broker away; the reply names the partitions that moved, and why the others did not.
 
-    :raises CallRefused: the broker is not registered, or the pause that goes with it cannot be begun.
+    :raises CallRefused: the broker is not registered, or the pause of the automatic rebalance cannot be written.
     """
     known = c.context.brokers.get(event.broker)
     if known is None:
         raise CallRefused(f"broker {event.broker} is not registered: it leads nothing")
     plan = await _drain_plan(event.broker, c)
-    # First, so that no controller that comes between or after gives anything back.
+    # The pause is written first, so that no later controller gives leaderships back.
     await begin_pause(drain_of(event.broker), _drain_pause(event, known.epoch, c), c)
     if event.leaders_only:
         failed = (
@@ -160,7 +165,7 @@ async def on_drain_broker(event: DrainBroker, c: Controller) -> DrainReply:
 
 
 def _drain_pause(event: DrainBroker, epoch: int, c: Controller) -> PauseView:
-    """For how long the automatic rebalance leaves the broker alone, unless it registers anew."""
+    """The pause during which the automatic rebalance gives the broker nothing back, unless it registers anew."""
     until_ms = event.until_ms
     if until_ms is None:
         until_ms = c.clock.now_ms() + (DRAIN_PAUSE_MS if event.leaders_only else LONGEST_MS)
@@ -168,7 +173,7 @@ def _drain_pause(event: DrainBroker, epoch: int, c: Controller) -> PauseView:
 
 
 async def _shut_down_for_drain(broker: BrokerId, epoch: int, c: Controller) -> dict[TopicPartition, str]:
-    """The request as the broker itself would send it."""
+    """Carry out the controlled shutdown that the broker itself would request; no partition has a reason of its own."""
     reply = await shut_down(broker, epoch, c)
     if reply.error is not KafkaError.NONE:
         raise CallRefused(f"broker {broker} cannot be drained: {reply.error.name}")
@@ -191,15 +196,15 @@ async def _drain_plan(broker: BrokerId, c: Controller) -> DrainPlan:
 
 
 async def on_forget_broker(event: ForgetBroker, c: Controller) -> Forgotten:
-    """Give up a broker that never returns, so that deletions no longer wait for its replicas (KAFKA-10548).
+    """Give up a broker that never returns, so that topic deletions no longer wait for its replicas (KAFKA-10548).
 
-    What it may still have on its disks is written down first, and deleted should it return after all.
+    First the deletion of the replicas on its disks becomes pending: it is sent if the broker returns after all.
 
     :raises CallRefused: the broker is registered.
     """
     if event.broker in c.context.brokers:
         raise CallRefused(f"broker {event.broker} is registered: only a broker that is gone can be forgotten")
-    given_up = await _held_up_by(event.broker, c)
+    given_up = await _undeleted_replicas(event.broker, c)
     topics = tuple(sorted({tp.topic for tp in given_up}))
     log.warning("broker forgotten", broker=event.broker, reason=event.reason, topics=topics, replicas=len(given_up))
     await c.pending_deletions.add({event.broker: given_up})
@@ -207,7 +212,7 @@ async def on_forget_broker(event: ForgetBroker, c: Controller) -> Forgotten:
     return Forgotten(topics, len(given_up))
 
 
-async def _held_up_by(broker: BrokerId, c: Controller) -> list[TopicPartition]:
+async def _undeleted_replicas(broker: BrokerId, c: Controller) -> list[TopicPartition]:
     """The broker's replicas of queued topics that are not deleted yet."""
     queued = c.context.queued_for_deletion
     return [

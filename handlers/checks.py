@@ -26,14 +26,14 @@ from controllerd.controller import Controller
 from controllerd.core.deletion_waits import is_hidden
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.record.records import AlarmRecord
-from controllerd.services.delegation_tokens import delete_expired_tokens, look_for_tokens
+from controllerd.services.delegation_tokens import delete_expired_tokens, schedule_token_check
 from controllerd.services.pending_deletions import send_pending_deletions
 from controllerd.services.quarantine import (
     quarantine,
     quarantined_states,
-    serve_mended,
+    restore_state,
+    serve_repaired,
     still_served,
-    take_back,
     take_over_states,
 )
 from controllerd.services.reassignments import expect_completion
@@ -49,12 +49,13 @@ async def on_quarantine_check(_event: Event, c: Controller) -> None:
     read = await c.store.states.read_states(quarantined_states(c))
     for tp, leadership in read.states.items():
         log.info("read partition state out of quarantine", partition=str(tp))
-        take_back(tp, leadership, c)
+        restore_state(tp, leadership, c)
     for tp in read.missing:  # deleted: it starts like a new partition, as it would at a failover
-        c.context.release(tp.state_path)
-    await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
+        c.context.take_out_of_quarantine(tp.state_path)
+    # The release is recorded first: in the audit log, no later write may seem to touch a znode in quarantine.
+    await c.outbox.write_down_slowly()
     await c.partitions.handle(still_served(read.missing, c), PartitionState.NEW)
-    await serve_mended(still_served(read.states, c), c)
+    await serve_repaired(still_served(read.states, c), c)
     expect_completion(read.states, c)
     if read.states or read.missing:  # only now is it known whether pending deletions are due
         await send_pending_deletions(sorted(c.context.live_or_shutting_down), c)
@@ -66,17 +67,17 @@ async def on_token_expiry_check(_event: DelegationTokenExpiryCheck, c: Controlle
 
 
 EVERY_S: Final = 300.0
-"""Seconds from the end of one round to the next."""
+"""Seconds from the end of one round of the self audit to the next."""
 LOOK_AGAIN_S: Final = 5.0
-"""Seconds that an event on its way may take."""
+"""Seconds from the first look to the second: the time that an announced change may take to be handled."""
 PARTITIONS_AT_ONCE: Final = 5_000
-"""In one event; other events have their turn before the next of the round."""
+"""Partitions that one event compares; other events have their turn before the next event of the round."""
 _TOPICS: Final = "/brokers/topics"
 _IDS: Final = "/brokers/ids"
 
 
 def audit_later(c: Controller) -> None:
-    """Begin a round after a while. The end of the term forgets it."""
+    """Schedule the next round of the self audit. The end of the term cancels it."""
     c.timers.put_later(EVERY_S, SelfAudit())
 
 
@@ -88,7 +89,7 @@ async def on_self_audit(event: SelfAudit, c: Controller) -> None:
     names = _next_topics(event.after, c)
     found = await _differences(names, c)
     if not event.after:
-        await look_for_tokens(c, c.policy.delegation_token_expiry_check_interval_s)
+        await schedule_token_check(c, c.policy.delegation_token_expiry_check_interval_s)
         found |= await _brokers(c) | await _topic_names(c)
     if found:
         c.timers.put_later(LOOK_AGAIN_S, SelfAudit(suspects=frozenset(found)))
@@ -99,7 +100,7 @@ async def on_self_audit(event: SelfAudit, c: Controller) -> None:
 
 
 def _next_topics(after: str, c: Controller) -> list[str]:
-    """The topics that follow this one, up to so many partitions, at least one topic."""
+    """The topics that follow this one by name, up to ``PARTITIONS_AT_ONCE`` partitions, and at least one topic."""
     seen = 0
 
     def has_room(name: str) -> bool:
@@ -119,19 +120,20 @@ async def _look_again(suspects: frozenset[Difference], c: Controller) -> None:
     lost = {each for each in second if _was_not_handled(first[each.path], each)}
     if second - lost:
         c.timers.put_later(LOOK_AGAIN_S, SelfAudit(suspects=frozenset(second - lost)))
-    await _put_right({each.path for each in lost}, states, c)
+    await _repair({each.path for each in lost}, states, c)
 
 
 def _was_not_handled(first: Difference, second: Difference) -> bool:
-    """Whether no event took the znode between two looks at it, so that a watch was lost (see above)."""
+    """Whether no event handled the znode between the two looks, so that a watch was lost (the module explains it)."""
     return second.known == first.known and (second.known is not None or second.found == first.found)
 
 
-async def _put_right(
+async def _repair(
     still: Collection[str], states: Mapping[str, tuple[TopicPartition, LeaderAndIsr | None]], c: Controller
 ) -> None:
+    """Alarm the differences, take over the states, and queue the events that should have come for the other znodes."""
     for path in sorted(still):
-        log.error("picture differs from zookeeper", path=path)
+        log.error("found differences from zookeeper", path=path)
         c.audit.record(AlarmRecord("picture differs from ZooKeeper", path))
     mended = [found for path, found in states.items() if path in still]
     await take_over_states({tp: state for tp, state in mended if state is not None}, c)
@@ -200,7 +202,7 @@ def _of_states(states: Mapping[str, tuple[TopicPartition, LeaderAndIsr | None]],
 
 
 async def _states(names: Collection[str], c: Controller) -> dict[str, tuple[TopicPartition, LeaderAndIsr | None]]:
-    """Paths of states that are not as we know them, and what they say; None: they are missing."""
+    """Return the state znodes that differ from the context, by path, with their content; None: the znode is missing."""
     known = (tp for name in names if not is_hidden(c.context, name) for tp in c.context.partitions_of(name))
     partitions = [tp for tp in known if tp.state_path not in c.context.quarantine]
     read = await c.store.states.read_states(partitions)
@@ -220,7 +222,10 @@ def _wrong(
 
 
 def _seen(state: LeaderAndIsr | None, c: Controller) -> LeaderAndIsr | int | None:
-    """The part that must be equal. Below 2.7-IV2 leaders change ISRs themselves and announce it later (KIP-497)."""
+    """The part of a state that must be equal in ZooKeeper and in the context.
+
+    Below 2.7-IV2 that is the leader epoch alone: leaders change ISRs themselves and announce it later (KIP-497).
+    """
     if state is None or c.context.features.alter_partition:
         return state
     return state.leader_epoch

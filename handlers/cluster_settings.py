@@ -22,7 +22,7 @@ from controllerd.controller import Controller
 from controllerd.core.cluster_settings import DELETE_TOPICS, PROTOCOL_VERSION
 from controllerd.core.resolved_settings import Resolution
 from controllerd.record.records import AlarmRecord
-from controllerd.services.settings_changes import write_down
+from controllerd.services.settings_changes import record_settings_changes
 from events.cluster import Reelect
 from events.elections import AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable
 from events.responses import BrokerSettingsReceived
@@ -38,7 +38,7 @@ async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> No
     before, was_unclean = c.settings.current, c.configs.topics.unclean_by_default()
     c.settings.take(event.answers, c.context.epochs() if c.is_active else event.registered)
     now = c.settings.current
-    write_down(before, now, c.audit)
+    record_settings_changes(before, now, c.audit)
     c.configs.quotas.set_window(now.quota_window)
     c.configs.use_settings()
     if not c.is_active:
@@ -52,7 +52,7 @@ async def on_broker_settings(event: BrokerSettingsReceived, c: Controller) -> No
     else:
         _follow(before, now, c)
         if c.configs.topics.unclean_by_default() and not was_unclean:
-            log.info("unclean elections are allowed by default now")
+            log.info("allowed unclean elections by default")
             c.queue.put(UncleanLeaderElectionEnable())
 
 

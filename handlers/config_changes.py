@@ -1,7 +1,7 @@
-"""Configurations that change at run time: a controller that is no broker gets none, so it watches them itself.
+"""Follows configurations that change at run time. Only brokers are notified of them, so the controller watches them.
 
-Of all that can be configured only unclean elections concern a controller, by topic, and by default for all topics; and
-quotas of users and client ids. What is configured for single brokers is theirs alone.
+Two kinds concern a controller: whether unclean elections are allowed, for a topic or by default for all topics, and the
+quotas of users and client ids. When a configuration of brokers changes, the brokers are asked for their settings.
 """
 
 from typing import Final
@@ -25,9 +25,9 @@ _VALUES: Final = frozenset({"true", "false"})
 
 
 async def load_configs(c: Controller) -> None:
-    """Learn the dynamic defaults at the start of a term; from now on changes are noticed.
+    """Load the dynamic defaults and the quotas at the start of a term, and count older notifications as handled.
 
-    What changed before the start is in the configurations themselves: partitions are brought online by them anyhow.
+    The configurations that are read include the changes of these notifications.
     """
     c.configs.changes_seen = (await c.store.configs.read_config_changes()).names
     c.configs.topics.set_unclean_by_default(None)
@@ -36,7 +36,10 @@ async def load_configs(c: Controller) -> None:
 
 
 async def on_config_change(_event: ConfigChange, c: Controller) -> None:
-    """Something below ``/config`` changed: where unclean elections are allowed now, partitions may go online."""
+    """Handle the notifications of changes below ``/config`` that were not handled before.
+
+    Where unclean elections have become allowed, an event is queued that elects leaders.
+    """
     read = await c.store.configs.read_config_changes(c.configs.changes_seen)
     for bad in read.broken:
         c.audit.record(AlarmRecord("notification cannot be read", str(bad)))
@@ -45,13 +48,13 @@ async def on_config_change(_event: ConfigChange, c: Controller) -> None:
         before = c.configs.topics.unclean_by_default()
         await _read_defaults(c)
         if c.configs.topics.unclean_by_default() and not before:
-            log.info("unclean elections are allowed by default now")
+            log.info("allowed unclean elections by default")
             c.queue.put(UncleanLeaderElectionEnable())
     if any(entity.startswith(_BROKERS) for entity in changed):
         c.configs.ask_brokers()
     await _look_at({entity.removeprefix(_TOPICS) for entity in changed if entity.startswith(_TOPICS)}, c)
     await follow_quotas(changed, c)
-    c.configs.changes_seen = read.names  # at last: what was begun and not done is begun anew
+    c.configs.changes_seen = read.names  # last, so that after a failure all of these notifications are handled again
 
 
 async def _look_at(topics: set[str], c: Controller) -> None:
@@ -61,14 +64,14 @@ async def _look_at(topics: set[str], c: Controller) -> None:
         if isinstance(config, BadZnode):
             c.audit.record(AlarmRecord("topic configuration cannot be read", str(config)))
         elif is_true(config.get(UNCLEAN_CONFIG, "")):
-            log.info("unclean elections of a topic are allowed now", topic=topic)
+            log.info("allowed unclean elections of topic", topic=topic)
             c.queue.put(TopicUncleanLeaderElectionEnable(topic))
         elif (value := config.get(UNCLEAN_CONFIG)) is not None and not _is_valid(value):
             c.audit.record(AlarmRecord("invalid configuration", f"topic {topic}: {UNCLEAN_CONFIG}={value}"))
 
 
 async def _read_defaults(c: Controller) -> None:
-    """Take over what holds for all brokers; what cannot be understood changes nothing."""
+    """Read the dynamic default of all brokers; a znode that cannot be parsed changes nothing."""
     try:
         value = (await c.store.configs.read_broker_defaults()).get(UNCLEAN_CONFIG)
     except BadZnode as bad:

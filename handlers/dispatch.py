@@ -75,17 +75,16 @@ from handlers.topics import (
 async def dispatch(event: AnyEvent, c: Controller) -> object:
     """Run the handler of an event; the result is the reply to its caller.
 
-    Any handler may hold elections. An unclean one makes the leader the ISR, which completes a reassignment to it:
-    no leader asks for that ISR, so nothing else would look. The built-in controller sees it by its watch on the state
-    znode.
+    After the handler, unclean elections are looked at, because any handler may hold elections. An unclean election
+    makes the leader the only ISR member, so that a reassignment to it may complete. No other event shows that, because
+    no leader proposes that ISR. The built-in controller notices it by its watch on the state znode.
 
     :raises NotController: a caller waits, and only the active controller could answer.
     """
-    if event.requires_active and not c.is_active:
-        if event.is_awaited:
-            raise NotController("not the active controller")
-        return None
-    result = await _run_handler(event, c)
+    is_ignored = event.requires_active and not c.is_active
+    if is_ignored and event.is_awaited:
+        raise NotController("not the active controller")
+    result = None if is_ignored else await _run_handler(event, c)
     expect_completion(c.partitions.take_unclean(), c)
     return result
 

@@ -1,4 +1,4 @@
-"""Requested elections: by znode, by admin client, by the timer, by a changed configuration."""
+"""Elections that are requested by znode or by an admin client, and those that the timer or a configuration causes."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -8,7 +8,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import hidden_topics
-from controllerd.core.election import Offline, Preferred
+from controllerd.core.election import OfflineElection, PreferredElection
 from controllerd.core.imbalance import Imbalance, can_lead
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, PartitionState, TopicPartition
@@ -30,14 +30,14 @@ from events.elections import (
 log = structlog.get_logger(__name__)
 
 FIRST_CHECK_S: Final = 5.0
-"""The first look at leader imbalance comes so long after the election of the controller."""
+"""Seconds from the election of the controller to the first check of the leader imbalance."""
 _PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 
 Outcomes = dict[TopicPartition, BrokerId | KafkaError]
 
 
 async def initialise_elections(c: Controller) -> None:
-    """At the start of a term: elections that were asked for by znode meanwhile, and the timer of the next check."""
+    """At the start of a term: hold the elections that a znode requests, and schedule the check of the imbalance."""
     await _elect_by_znode(c)
     if c.policy.auto_leader_rebalance_enable:
         c.timers.put_later(FIRST_CHECK_S, AutoPreferredReplicaLeaderElection())
@@ -49,11 +49,11 @@ async def initialise_elections(c: Controller) -> None:
 async def on_replica_leader_election(
     event: ReplicaLeaderElection, c: Controller
 ) -> Mapping[TopicPartition, BrokerId | KafkaError]:
-    """Elect preferred or, at the risk of losing records, any live replicas; the answer names every partition asked for.
+    """Elect preferred replicas or, by an unclean election, any live replicas at the risk of losing records.
 
-    Unclean means that only to an admin client: with any other trigger it allows no more than the configuration does.
-    Without partitions an admin client means all; then a partition that needs no election is left out of the answer
-    (KIP-460).
+    The unclean type allows replicas outside the ISR only if an admin client asks. With any other trigger, it allows no
+    more than the configuration does. The answer names every requested partition. A request without partitions means all
+    partitions; then a partition that needs no election is left out of the answer (KIP-460).
     """
     if event.trigger is ElectionTrigger.ZOOKEEPER:
         return await _elect_by_znode(c)
@@ -70,7 +70,7 @@ async def _elect_by_znode(c: Controller) -> Outcomes:
     while (request := await _request(c)) is not None:
         outcomes = await _elect(request.partitions, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER, c)
         refused = {tp: error for tp, error in outcomes.items() if isinstance(error, KafkaError)}
-        log.info("preferred election by znode", partitions=len(outcomes), refused=len(refused))
+        log.info("received preferred election request by znode", partitions=len(outcomes), refused=len(refused))
         if await c.store.admin.delete_preferred_election(request.version):
             return outcomes
     return outcomes
@@ -107,7 +107,7 @@ async def _elect(
             outcomes[tp] = error
     is_unclean = kind is ElectionType.UNCLEAN
     allowed = is_unclean and trigger is ElectionTrigger.ADMIN_CLIENT
-    strategy = Offline(allow_unclean=allowed) if is_unclean else Preferred()
+    strategy = OfflineElection(allow_unclean=allowed) if is_unclean else PreferredElection()
     elections = await c.partitions.handle(electable, PartitionState.ONLINE, strategy)
     for tp in electable:
         elected = elections.elected.get(tp)
@@ -144,10 +144,11 @@ def _no_leader(kind: ElectionType) -> KafkaError:
 async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, c: Controller) -> None:
     """Give leadership back to every broker whose leader imbalance is too great."""
     if not c.policy.auto_leader_rebalance_enable:
-        return  # without a next check: the next term starts its own, and so does the setting once it is on
+        # No next check is scheduled. The next term schedules its own, and so does the setting once it is turned on.
+        return
     try:
         if is_rebalance_paused(c):
-            log.info("leader imbalance is not looked at: paused")
+            log.info("skipped leader imbalance check during pause")
             return
         await _elect(await _out_of_balance(c), ElectionType.PREFERRED, ElectionTrigger.AUTO, c)
     finally:
@@ -155,9 +156,10 @@ async def on_auto_preferred_election(event: AutoPreferredReplicaLeaderElection, 
 
 
 async def _out_of_balance(c: Controller) -> list[TopicPartition]:
-    """The partitions of brokers with too great an imbalance that their preferred replica should and can lead.
+    """The partitions of imbalanced brokers that another broker leads and that the preferred replica can lead.
 
-    Without reassignments that end as soon as their event is taken: their end elects, and one epoch is enough.
+    Partitions whose reassignment is about to complete are left out: the completion raises their leader epoch anyway,
+    and one new epoch is enough.
     """
     tally, hidden = Imbalance(), hidden_topics(c.context)
     await c.outbox.slicer.for_each_slice(
@@ -171,7 +173,7 @@ async def _out_of_balance(c: Controller) -> list[TopicPartition]:
             continue
         able = [record.tp for record in records if can_lead(record, c.context.liveness)]
         able = [tp for tp in able if not c.reassigner.may_soon_complete(tp)]
-        log.info("leader imbalance", broker=broker, led_by_others=len(records), electable=len(able))
+        log.info("found leader imbalance", broker=broker, led_by_others=len(records), electable=len(able))
         found += able
         await c.outbox.slicer.yield_to_loop()
     return found

@@ -1,4 +1,4 @@
-"""The take-over: a new active controller loads everything, sends it to every broker, and brings partitions online.
+"""The failover: a new active controller loads everything, sends it to every broker, and brings partitions online.
 
 The order is that of ``KafkaController.onControllerFailover``, and each step depends on the ones before.
 
@@ -35,7 +35,7 @@ from controllerd.core.protocol_versions import FIRST_WITH_FEATURES, FIRST_WITH_F
 from controllerd.core.soundness import leadership_flaw
 from controllerd.errors import BadZnode, ControllerMoved
 from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd
-from controllerd.services.delegation_tokens import look_for_tokens
+from controllerd.services.delegation_tokens import schedule_token_check
 from controllerd.services.deletions import initialise_deletions
 from controllerd.services.our_replicas import replace_our_replicas
 from controllerd.services.pauses import load_pauses
@@ -43,7 +43,7 @@ from controllerd.services.pending_deletions import send_pending_deletions
 from controllerd.services.quarantine import quarantine
 from controllerd.services.reassignments import initialise_reassignments
 from controllerd.services.registration import keep_registered
-from controllerd.services.settings_changes import expect_answers, write_down
+from controllerd.services.settings_changes import expect_answers, record_settings_changes
 from controllerd.services.throttles import load_throttle
 from controllerd.services.topic_preparation import needs_correction, prepare_topics
 from controllerd.services.topics import take_topic
@@ -72,7 +72,7 @@ async def fail_over(c: Controller) -> None:
     await initialise_reassignments(c)
     await c.deletions.resume()
     await initialise_elections(c)
-    await look_for_tokens(c)
+    await schedule_token_check(c)
     await send_pending_deletions(sorted(c.context.brokers), c)
     await keep_registered(c)
 
@@ -100,7 +100,7 @@ async def prepare_features(c: Controller) -> None:
 def _note_evidence(version: str, c: Controller) -> None:
     before = c.settings.current
     c.settings.note_evidence(version)
-    write_down(before, c.settings.current, c.audit)
+    record_settings_changes(before, c.settings.current, c.audit)
     c.context.features = c.settings.features
 
 
@@ -139,6 +139,7 @@ async def _load_topics(c: Controller) -> None:
         partitions += TopicPartition.all_of(name, image.assignments)
         are_ready = are_ready and not needs_correction(c, image)
         await c.outbox.slicer.yield_to_loop()
+    # While the states are read, the topics are put into the context, unless one of them is to be corrected first.
     async with beside(c.store.states.read_states(partitions)) as reading:
         if are_ready:
             await _take_topics(c, read.topics)
@@ -182,7 +183,8 @@ T = TypeVar("T")
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator["asyncio.Task[T]"]:
     """Run ``work`` beside the block, which ends when both have ended.
 
-    When one of them fails the other is cancelled, and the failure is raised as it is; a deposition before any other.
+    When one of them fails, the other is cancelled, and the failure is raised as it is. Of several failures,
+    ``ControllerMoved`` is the one that is raised.
     """
     try:
         async with asyncio.TaskGroup() as group:

@@ -19,14 +19,14 @@ from events.admin import UpdateFeatures
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 20
-"""Races lost in a row until the client gets an error; no other writer finalizes features while we lead."""
+"""Attempts that find ``/feature`` changed, until the client gets an error. While we lead, nothing else writes it."""
 
 
 async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[str, KafkaError] | KafkaError:
-    """Finalize the levels that are allowed in one compared write; an error for each of the others.
+    """Finalize the levels that are allowed, in one write that demands the version read; returns the error of each.
 
-    INVALID_REQUEST: the update is not allowed; for the request as a whole: below 2.7 no feature is finalized.
-    FEATURE_UPDATE_FAILED: it is allowed, and was not written; nothing is half done.
+    INVALID_REQUEST: the update is not allowed; as the answer to the whole request: below 2.7 no feature is finalized.
+    FEATURE_UPDATE_FAILED: the update is allowed, but nothing was written.
     """
     if not c.context.features.feature_versioning:
         return KafkaError.INVALID_REQUEST
@@ -36,14 +36,17 @@ async def on_update_features(event: UpdateFeatures, c: Controller) -> Mapping[st
         quarantine(c, [bad])
         return dict.fromkeys(event.updates, KafkaError.FEATURE_UPDATE_FAILED)
     if isinstance(result, Written):
-        await compare_brokers(c)  # brokers that had to stay out may be let in now
+        await compare_brokers(c)  # brokers that were incompatible with the former levels may be served now
         return errors
     c.audit.record(AlarmRecord("features were not written", result.reason))
     return {name: error or KafkaError.FEATURE_UPDATE_FAILED for name, error in errors.items()}
 
 
 async def _finalize(event: UpdateFeatures, c: Controller) -> tuple[dict[str, KafkaError], WriteResult]:
-    """Judge and write; who loses the race judges anew. :raises BadZnode: the znode cannot be understood."""
+    """Decide and write, and do both again while another writer changes the znode in between.
+
+    :raises BadZnode: the znode cannot be understood.
+    """
     errors: dict[str, KafkaError] = {}
     result: WriteResult = Conflict("not tried yet")
     for _ in range(ATTEMPTS):

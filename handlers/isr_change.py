@@ -1,10 +1,22 @@
 """ISR changes: by request of the leader (AlterPartition), or by notification from brokers below 2.7-IV2.
 
+AlterPartition from a broker that does not lead
+-----------------------------------------------
+Only the leader may change the ISR, because it alone knows which followers have its records. An ISR from
+another broker could name a replica without them, and the next election could choose that replica: records
+that were acknowledged would be lost. Three checks keep such a request out, in this order. The broker epoch
+has to be the registered one, so that an earlier run of the broker is refused. The leader epoch has to be
+the current one (``core/alter_partition.py``): the next leader has a greater epoch, so a former leader that
+has not received its LeaderAndIsr yet gets FENCED_LEADER_EPOCH. And the sender has to be the leader itself,
+which Kafka does not check: with both epochs right, a request of any other broker is INVALID_REQUEST. The
+write then demands the partition epoch on which the leader based its proposal, so that a change in between
+is not overwritten.
+
 UpdateMetadata after an AlterPartition
 --------------------------------------
-All brokers get the partitions whose state was changed, and no request where none was. All brokers
-already got a state that was not changed now, when it was written or when this controller was elected,
-so that a repetition has no effect. Kafka (``KafkaController.tryProcessAlterPartition``) sends every
+UpdateMetadata goes to all brokers, with the changed partitions only. If none was changed, none is
+sent. The other states were sent when they were written, or at the start of this term, so that a
+repetition would have no effect. Kafka (``KafkaController.tryProcessAlterPartition``) sends every
 partition that was asked for, refused or not.
 
 The difference matters because refusals recur. While a member of the assignment is live and not
@@ -13,18 +25,20 @@ fetch that catches up, and ask anew after each INELIGIBLE_REPLICA: tens of reque
 Kafka's rule as many to every broker.
 
 No answer stops such a leader without harm. INELIGIBLE_REPLICA (OPERATION_NOT_ATTEMPTED before KIP-841)
-is the only refusal after which it returns to the committed ISR. After any other refusal it keeps the
-larger ISR pending until a newer leader epoch: its high watermark waits for the ineligible member, and
-it can take no other member out of the ISR. Leaders propose any follower that UpdateMetadata names as
-live, and this broker has to be named for its clients. So a broker leaves ISRs only to be stopped
+is the only refusal after which it returns to the committed ISR. After any other final refusal it keeps
+the larger ISR pending until a newer leader epoch: its high watermark waits for the ineligible member,
+and it can take no other member out of the ISR. A leader proposes every caught-up follower that
+UpdateMetadata names as live, and a broker in an unfinished controlled shutdown must stay named for its
+clients. So the controller takes a broker out of an ISR only where it also stops the replica
 (``handlers/brokers.py``).
 
-A leader older than 3.0 returns to the committed ISR only by a newer partition epoch, so that for it
-each such refusal is a write. The write changes nothing but the partition epoch and the controller
-epoch, and is sent to no broker. The leader alone names partition epochs, and has this one from the
-answer. A broker reads neither epoch of a partition from UpdateMetadata: ``MetadataCache`` answers with
-leader, leader epoch, ISR and replicas. The next leader and followers get both with LeaderAndIsr. The
-answer is held back (``api/calls.py``), which bounds the writes per leader.
+A leader older than 3.0 returns to the committed ISR only by a newer partition epoch, so each such
+refusal to it writes the same state again. The write changes only the partition epoch and the
+controller epoch, and is sent to no broker. The leader alone uses the partition epoch, in its next
+request, and it gets the new one in the answer. A broker reads neither epoch of a partition from
+UpdateMetadata: ``MetadataCache`` answers with leader, leader epoch, ISR and replicas. The next leader
+and followers get both with LeaderAndIsr. The answer is held back (``api/broker_calls.py``), which
+bounds the writes per leader.
 """
 
 import re
@@ -43,7 +57,7 @@ from controllerd.core.alter_partition_answers import (
     understood,
 )
 from controllerd.core.deletion_waits import is_hidden
-from controllerd.core.election import Offline
+from controllerd.core.election import OfflineElection
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.releases import Release
@@ -59,7 +73,7 @@ log = structlog.get_logger(__name__)
 _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 Outcome = LeaderAndIsr | KafkaError
 _ASK_AGAIN: Final = KafkaError.UNKNOWN_SERVER_ERROR
-"""The answer for a partition in quarantine: the only one after which a leader keeps its proposal and asks again.
+"""The answer for a partition in quarantine: the only error after which a leader sends its proposal again.
 
 UNKNOWN_TOPIC_OR_PARTITION would be final: after it only a newer leader epoch helps the leader, and a later controller,
 which finds the znode repaired, would not know that it is needed.
@@ -91,22 +105,27 @@ async def on_alter_partition(event: AlterPartitionReceived, c: Controller) -> Al
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return AlterPartitionReply(KafkaError.STALE_BROKER_EPOCH, {}, {})
     proposed, unknown_ids = _resolve(event, c)
+    error_of_unknown_ids = _error_of_unknown_ids(c)
     outcomes, wanted = _judge_all(event, proposed, c)
     changes = {tp for tp, state in wanted.items() if _is_change(state, c.context.leadership(tp))}
     results = await c.store.states.update_states(wanted, by_leaders=True) if wanted else {}
-    outcomes |= _fold(wanted, results, c)
+    outcomes |= _take_results(wanted, results, c)
     changed = [tp for tp, result in results.items() if tp in changes and isinstance(result, Written)]
     if changed:
         await c.outbox.update_metadata(c.context.live_or_shutting_down, changed)
     expect_completion((tp for tp, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)), c)
-    outdated = [tp for tp in outcomes if _is_waiting_for_isr_update(tp, outcomes[tp], event, proposed, results, c)]
-    outcomes |= await _release_leaders(outdated, c)
-    answers, costs_writes = _understood_by(event, outcomes, c), len(changes) < len(wanted)
-    return AlterPartitionReply(KafkaError.NONE, answers, unknown_ids, _error_of_unknown_ids(c), costs_writes)
+    stuck = [tp for tp in outcomes if _needs_newer_leader_epoch(tp, outcomes[tp], event, proposed, results, c)]
+    outcomes |= await _elect_again_for(stuck, c)
+    answers = _understood_by(event, outcomes, c)
+    costs_writes = len(changes) < len(wanted)
+    return AlterPartitionReply(KafkaError.NONE, answers, unknown_ids, error_of_unknown_ids, costs_writes)
 
 
 def _is_change(wanted: LeaderAndIsr, before: LeaderAndIsr | None) -> bool:
-    """Whether it is more than the same state once more, for the sake of a newer partition epoch."""
+    """Whether the state differs in more than the controller epoch.
+
+    If not, it is written only to get a newer partition epoch.
+    """
     return before is None or wanted != before._replace(controller_epoch=wanted.controller_epoch)
 
 
@@ -128,7 +147,7 @@ def _release_of(event: AlterPartitionReceived, c: Controller) -> Release:
     return release_of_leader(c.context.releases.get(event.broker), event.version)
 
 
-def _is_waiting_for_isr_update(
+def _needs_newer_leader_epoch(
     tp: TopicPartition,
     outcome: Outcome,
     event: AlterPartitionReceived,
@@ -136,7 +155,7 @@ def _is_waiting_for_isr_update(
     results: Mapping[TopicPartition, WriteResult],
     c: Controller,
 ) -> bool:
-    """Whether the leader was refused for something that it can only learn with a newer leader epoch."""
+    """Whether the leader is stuck: it keeps its refused ISR pending until it gets a newer leader epoch."""
     if outcome is KafkaError.INVALID_UPDATE_VERSION:
         return tp in results or _is_of_an_earlier_term(tp, c)
     if outcome is KafkaError.INVALID_REQUEST:
@@ -147,9 +166,9 @@ def _is_waiting_for_isr_update(
 def _counts_on_former_replicas(tp: TopicPartition, ask: ProposedIsr, broker: BrokerId, c: Controller) -> bool:
     """Whether the leader proposes a broker that has no replica, in a leader epoch that an earlier term wrote.
 
-    The earlier term had sent the leader, in that epoch, a replica that was being added. Then the reassignment was
-    cancelled, and the term ended after the topic znode was written and before the leader epoch rose. No reassignment
-    is under way that would raise it now.
+    In that leader epoch an earlier controller sent the leader an assignment with a replica being added. Then the
+    reassignment was cancelled, and the term ended after the topic znode was written and before the leader epoch rose.
+    No reassignment is under way that would raise it now.
 
     A leader learns its assignment only with a newer leader epoch. This term may have written the state in the same
     leader epoch (it granted an ISR, or wrote the state once more for a leader older than 3.0) without sending the
@@ -173,21 +192,27 @@ def _is_of_an_earlier_term(tp: TopicPartition, c: Controller) -> bool:
     return state is not None and state.controller_epoch < c.context.epoch
 
 
-async def _release_leaders(refused: list[TopicPartition], c: Controller) -> dict[TopicPartition, Outcome]:
-    """Give leaders that must give up a newer leader epoch; returns better answers for leaders that get none.
+async def _elect_again_for(stuck: list[TopicPartition], c: Controller) -> dict[TopicPartition, Outcome]:
+    """Elect again for leaders that must drop their proposal, so that they get a newer leader epoch.
 
-    Another writer changed the state, while we lead or before, so that we loaded a version that the leader does not
-    have; or the leader has another assignment. On such an error it gives its proposal up and waits for a LeaderAndIsr
-    of a newer leader epoch (KAFKA-2729), which an election brings. Where no leader can be elected now, the answer makes
-    it ask again.
+    Return better answers for the leaders that get none. A leader is stuck for one of two reasons:
+
+    - Another writer changed the state, during this term or before it. If before, then this term loaded a version that
+      the leader does not know.
+    - The leader has an outdated assignment.
+
+    On such an error it waits for a LeaderAndIsr with a newer leader epoch (KAFKA-2729), which an election brings. Where
+    no leader can be elected now, the answer makes it repeat its proposal.
 
     No leader is elected for a hidden topic. Its brokers have deleted replicas, or are about to. A broker that is sent a
     LeaderAndIsr after its StopReplica creates the replica again, and keeps it when the topic is gone: nothing deletes
     a replica of a topic that no longer exists. The leader needs no newer leader epoch, because it is stopped next.
     """
-    hidden = {tp for tp in refused if is_hidden(c.context, tp.topic)}
-    elections = await c.partitions.handle([tp for tp in refused if tp not in hidden], PartitionState.ONLINE, Offline())
-    return {tp: _ASK_AGAIN for tp in refused if tp in hidden or tp in elections.failed}
+    hidden = {tp for tp in stuck if is_hidden(c.context, tp.topic)}
+    elections = await c.partitions.handle(
+        [tp for tp in stuck if tp not in hidden], PartitionState.ONLINE, OfflineElection()
+    )
+    return {tp: _ASK_AGAIN for tp in stuck if tp in hidden or tp in elections.failed}
 
 
 def _resolve(
@@ -212,7 +237,7 @@ def _error_of_unknown_ids(c: Controller) -> KafkaError:
 
 
 def _waits_for_repair(tp: TopicPartition, c: Controller) -> bool:
-    """Whether its state is in quarantine, or we know of none because its topic or its assignment is."""
+    """Whether its state is in quarantine, or no state is known because its topic or assignment is in quarantine."""
     quarantined = c.context.quarantine
     if tp.state_path in quarantined:
         return True
@@ -249,25 +274,26 @@ def _judge_all(
                 outcomes[tp] = current
             case KafkaError():
                 outcomes[tp] = verdict
-                log.info("rejected an isr change", partition=str(tp), broker=event.broker, error=verdict.name)
+                log.info("rejected ISR change", partition=str(tp), broker=event.broker, error=verdict.name)
     return outcomes, wanted
 
 
 def _has_missed_newer_epoch(
     verdict: KafkaError, current: LeaderAndIsr, event: AlterPartitionReceived, c: Controller
 ) -> bool:
-    """Whether a leader older than 3.0 repeats what this term answered with its ISR and a newer partition epoch.
+    """Whether a leader older than 3.0 repeats a request because it has missed the answer.
 
-    It has not got that answer. In one leader epoch and one term only its own requests raise the
-    partition epoch, and the repetition of one that was granted asks for the present ISR. So the
-    ISR is the one that the leader had, and the leader may go back to it.
+    The answer named the committed ISR with a newer partition epoch. Within one leader epoch and one term, only
+    requests of the leader raise the partition epoch. A repeated request that had been granted would ask for the
+    present ISR (``AlreadySo``). So this one had been refused: the ISR is still the one that the leader had, and the
+    leader may return to it.
     """
     is_of_this_term = current.controller_epoch == c.context.epoch and current.leader == event.broker
     is_repeated = verdict is KafkaError.INVALID_UPDATE_VERSION and is_of_this_term
     return is_repeated and reads_newer_epochs_only(_release_of(event, c))
 
 
-def _fold(
+def _take_results(
     wanted: Mapping[TopicPartition, LeaderAndIsr], results: Mapping[TopicPartition, WriteResult], c: Controller
 ) -> dict[TopicPartition, Outcome]:
     outcomes: dict[TopicPartition, Outcome] = {}

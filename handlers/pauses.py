@@ -16,27 +16,30 @@ log = structlog.get_logger(__name__)
 
 
 async def on_pause(event: Pause, c: Controller) -> PauseView:
-    """Leave something alone until a time that is written down first.
+    """Begin a pause until a given time; the pause is written to ZooKeeper first.
 
-    :raises CallRefused: there is nothing of that name, or the time is over or too far away, or ZooKeeper refuses.
+    :raises CallRefused: no pause has that name, the time is over or too far away, or ZooKeeper refuses the write.
     """
     if event.what not in PAUSABLE:
         raise CallRefused(f"{event.what!r} cannot be paused: only {' and '.join(PAUSABLE)} can")
     pause = PauseView(event.until_ms, event.reason, event.by)
     await begin_pause(event.what, pause, c)
     if event.what == DELETIONS:
-        await c.deletions.resume()  # nothing goes on, and each says why
+        await c.deletions.resume()  # no deletion goes on, and the reason of each is updated
     return pause
 
 
 async def on_resume(event: Resume, c: Controller) -> PauseView | None:
-    """End a pause before its time. :raises CallRefused: there is nothing of that name, or ZooKeeper refuses."""
+    """End a pause before its time; returns the pause, None if there was none.
+
+    :raises CallRefused: no pause has that name, or ZooKeeper refuses the write.
+    """
     if not is_pausable(event.what):
         raise CallRefused(f"{event.what!r} cannot be resumed: only {', '.join(PAUSABLE)} and drain-<broker id> can")
     ended = c.context.intents.pauses.get(event.what)
     if ended is not None or ZNODE in c.context.quarantine:
         await end_pauses({event.what}, c)
-        log.info("resumed", what=event.what, reason=event.reason, by=event.by)
+        log.info("ended pause", what=event.what, reason=event.reason, by=event.by)
     return ended
 
 
@@ -44,7 +47,7 @@ async def on_resume(event: Resume, c: Controller) -> PauseView | None:
 
 
 async def on_pause_check(_event: PauseCheck, c: Controller) -> None:
-    """End what is over: its time came, or the drained broker registered anew; and see if the znode was repaired."""
+    """End the pauses that are over; while the znode is in quarantine, only check whether it was repaired."""
     if ZNODE in c.context.quarantine:
         await load_pauses(c)
         if ZNODE not in c.context.quarantine and c.context.deletions.paused is None:
@@ -58,4 +61,4 @@ async def on_pause_check(_event: PauseCheck, c: Controller) -> None:
     except CallRefused as refusal:
         log.error("the end of a pause was not written", reason=str(refusal))
         return
-    log.info("pauses are over", what=sorted(over))
+    log.info("ended expired pauses", what=sorted(over))

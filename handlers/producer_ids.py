@@ -5,18 +5,21 @@ from typing import Final
 from controllerd.controller import Controller
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.ports.results import Conflict, ProducerIds, Written
+from controllerd.ports.results import AllocatedProducerIds, Conflict, Written
 from controllerd.record.records import AlarmRecord
 from events.admin import AllocateProducerIds, ProducerIdBlock
 
 BLOCK_SIZE: Final = 1000
 ATTEMPTS: Final = 20
-"""Races lost in a row until the broker has to ask again; no other controller allocates while we lead."""
+"""Attempts that find the znode changed, until the broker has to ask again. While we lead, nothing else writes it."""
 MAX_PRODUCER_ID: Final = 2**63 - 1
 
 
 async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) -> ProducerIdBlock:
-    """Hand out the next block by compare-and-set; a lost race reads again. Our own node id needs no broker epoch."""
+    """Allocate the next block by compare-and-set, and read again if another writer changed the znode meanwhile.
+
+    A request with our own node id needs no broker epoch.
+    """
     refusal = _refusal(event, c)
     if refusal is not KafkaError.NONE:
         return ProducerIdBlock(refusal)
@@ -26,7 +29,7 @@ async def on_allocate_producer_ids(event: AllocateProducerIds, c: Controller) ->
         if start > MAX_PRODUCER_ID - BLOCK_SIZE:
             c.audit.record(AlarmRecord("producer ids are exhausted", f"last block ends at {last.block_end}"))
             return ProducerIdBlock(KafkaError.UNKNOWN_SERVER_ERROR)
-        block = ProducerIds(BrokerId(event.broker), start, start + BLOCK_SIZE - 1, last.version)
+        block = AllocatedProducerIds(BrokerId(event.broker), start, start + BLOCK_SIZE - 1, last.version)
         result = await c.store.producer_ids.write_producer_ids(block)
         if isinstance(result, Written):
             return ProducerIdBlock(KafkaError.NONE, start, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-"""Partition reassignments: asked for by znode or by request, resumed, completed (KIP-455)."""
+"""Handles requests for partition reassignments, by znode or by an admin client, and completes them (KIP-455)."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -40,9 +40,9 @@ async def on_zk_reassignment(_event: ZkPartitionReassignment, c: Controller) -> 
 
 
 async def on_api_reassignment(event: ApiPartitionReassignment, c: Controller) -> Mapping[TopicPartition, KafkaError]:
-    """An admin client wants other replicas, or cancels. NONE: it has begun.
+    """Begin, change or cancel reassignments for an admin client; NONE means that the change was accepted.
 
-    A request overrules the znode, whose entries for the same partitions end here.
+    The request overrules requests by znode: their entries for the same partitions are removed.
     """
     wanted: dict[TopicPartition, RequestedReplicas] = {}
     refused: dict[TopicPartition, Refusal] = {}
@@ -79,7 +79,10 @@ def _refusal(
 
 
 def _refusal_to_cancel(tp: TopicPartition, current: ReplicaAssignment, c: Controller) -> Refusal | None:
-    """A topic whose deletion waits for a reassignment may be relieved of it; Kafka refuses that for ever."""
+    """Why a reassignment cannot be cancelled, or None.
+
+    It can be cancelled while a topic deletion waits for it, and then ends that wait. Kafka refuses that.
+    """
     if not current.is_being_reassigned:
         return KafkaError.NO_REASSIGNMENT_IN_PROGRESS, "nothing to cancel"
     if tp.topic in c.context.deletions.started:
@@ -105,7 +108,7 @@ async def on_isr_of_reassignment(
 ) -> None:
     """Complete reassignments whose new replicas may have caught up."""
     if isinstance(event, PartitionReassignmentIsrChange):
-        expect_completion({event.tp}, c)  # others are on their way: they are read together
+        expect_completion({event.tp}, c)  # the events of other partitions follow: all of them are read together
         return
     await c.reassigner.complete_ready(event.partitions)
     await conclude(c)

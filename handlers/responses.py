@@ -8,7 +8,7 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved
 from controllerd.services.brokers import on_replicas_become_offline
 from controllerd.services.deletions import LAST_RETRY_S
-from controllerd.services.pending_deletions import begin_anew, elect_after_deletion_waived
+from controllerd.services.pending_deletions import elect_after_deletion_waived, replace_replicas_of_earlier_topics
 from controllerd.services.registration import keep_registered
 from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from events.topics import TopicDeletionRetry, TopicDeletionStopReplicaResponseReceived
@@ -17,9 +17,9 @@ log = structlog.get_logger(__name__)
 
 
 async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Controller) -> None:
-    """Learn which replicas sit on a failed log directory, and which are of an earlier topic of that name.
+    """Find the replicas on failed log directories, and the replicas of earlier topics of the same name.
 
-    Other errors of partitions mean "nothing new".
+    Other errors of partitions change nothing.
     """
     if event.controller_epoch != c.context.epoch:
         return
@@ -29,10 +29,10 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     if c.context.pending_deletions.of(event.broker):
-        await begin_anew(event, c)
+        await replace_replicas_of_earlier_topics(event, c)
     errors = event.partition_errors
     if not errors and not c.context.offline_dirs.get(event.broker):
-        return  # nearly always: nothing of up to 100,000 partitions need be looked at
+        return  # the usual case, decided without a pass over up to 100,000 partitions
     offline = {tp for tp, error in errors.items() if error is KafkaError.KAFKA_STORAGE_ERROR}
     online = {tp for tp in event.partitions if errors.get(tp, KafkaError.NONE) is KafkaError.NONE}
     before = c.context.offline_dirs.get(event.broker, frozenset())
@@ -45,13 +45,13 @@ async def on_leader_and_isr_response(event: LeaderAndIsrResponseReceived, c: Con
 
 
 async def on_update_metadata_response(event: UpdateMetadataResponseReceived, c: Controller) -> None:
-    """Notice errors; an answer without one changes nothing."""
+    """Handle an error of the whole request; an answer without an error changes nothing."""
     if event.controller_epoch == c.context.epoch and event.error is not KafkaError.NONE:
         await on_top_level_error(event.broker, "UpdateMetadata", event.error, c)
 
 
 async def on_api_versions(event: ApiVersionsReceived, c: Controller) -> None:
-    """Store the release of the broker, unless it has died or bounced since; register if it needs that."""
+    """Store the release of the broker, unless it has died or bounced since; register controllerd if it needs that."""
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     log.info("received broker release", broker=event.broker, release=str(event.release))
@@ -78,11 +78,12 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
     if c.context.epochs().get(event.broker) != event.broker_epoch:
         return
     deleted, failed = await _outcomes(event, c)
-    await c.pending_deletions.clear(event.broker, c.context.pending_deletions.ordered(event.broker) & set(deleted))
+    await c.pending_deletions.clear(event.broker, c.context.pending_deletions.sent(event.broker) & set(deleted))
     c.context.pending_deletions.end_waiver(event.broker, [*deleted, *failed])
     await elect_after_deletion_waived(event.broker, [*deleted, *failed], c)
     if not failed.keys().isdisjoint(c.context.pending_deletions.of(event.broker)):
-        c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())  # no topic deletion waits for it
+        # A pending deletion need not belong to a topic deletion, so that no retry may be scheduled for it yet.
+        c.timers.put_later(LAST_RETRY_S, TopicDeletionRetry())
     await c.deletions.refuse(event.broker, failed)
     await c.deletions.complete(event.broker, deleted)
 
@@ -90,7 +91,10 @@ async def on_stop_replica_response(event: TopicDeletionStopReplicaResponseReceiv
 async def _outcomes(
     event: TopicDeletionStopReplicaResponseReceived, c: Controller
 ) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError]]:
-    """The replicas that the broker deleted, and why it did not delete others; only answers to the newest requests."""
+    """The replicas that the broker deleted, and the errors of the others.
+
+    An answer for a replica that was sent a newer deletion since is left out.
+    """
     deleted, failed = list[TopicPartition](), dict[TopicPartition, KafkaError]()
     async for tp, error in c.outbox.slicer.each(event.partition_errors.items()):
         if not c.context.pending_deletions.take_answer(event.broker, tp):

@@ -60,10 +60,10 @@ async def on_startup(_event: Event, c: Controller) -> None:
 
 
 async def on_controller_change(_event: Event, c: Controller) -> None:
-    """``/controller`` changed: resign if the role was ours and no longer is.
+    """Handle a change of ``/controller``: end the term if the role was ours and no longer is.
 
-    If the znode does not exist by now, no event of its deletion need follow: the watch that was armed last may have
-    found it gone already, as when an operator deletes it right after our own election created it.
+    If the znode does not exist by now, ``Reelect`` is queued here, because no event of the deletion may follow: the
+    znode may have been gone when its watch was armed last, as when an operator deletes it right after our election.
     """
     await _resign_if_replaced(c)
     await _unregister_unless_active(c)
@@ -73,20 +73,20 @@ async def on_controller_change(_event: Event, c: Controller) -> None:
 
 
 async def on_reelect(_event: Event, c: Controller) -> None:
-    """``/controller`` is gone, or a new session may contend: resign if it was ours, then contend."""
+    """Contend when ``/controller`` is deleted or a session is established; end the term first if we were replaced."""
     await _resign_if_replaced(c)
     await _elect_or_unregister(c)
 
 
 async def on_expire(_event: Expire, c: Controller) -> None:
-    """The session is over and the role with it. The new session contends only after this."""
+    """End the term, because the session has expired and the role with it. The new session contends only after this."""
     end_term(c, "expired", "the ZooKeeper session expired")
     c.role.session_expired()
 
 
 async def on_shutdown(_event: Event, c: Controller) -> None:
-    """The daemon stops: delete ``/controller`` under the epoch check, so that another controller takes over at once."""
-    c.role.has_given_up = True  # a session that expires meanwhile must not lead us back into an election
+    """Delete ``/controller`` under the epoch check when the daemon stops, so that another controller leads at once."""
+    c.role.has_given_up = True  # if the session expires meanwhile, the new session must not contend
     await give_up_role(c, "the daemon stops")
     c.snapshot.role = Role.STOPPING
 
@@ -130,9 +130,9 @@ async def on_resync(_event: Event, c: Controller) -> None:
 
 
 async def _announce_requests(c: Controller) -> None:
-    """Watch the znodes of requests again, and queue the events of the requests that came meanwhile.
+    """Arm the watches of request znodes again, and queue the events of the requests that came meanwhile.
 
-    A request may have been announced before. That does no harm, because its handler reads what the znode says.
+    A request may already have an event in the queue. A second event does no harm, because its handler reads the znode.
     """
     c.queue.put(IsrChangeNotification())
     c.queue.put(ConfigChange())
@@ -148,7 +148,7 @@ async def elect(c: Controller) -> None:
     """Contend for the role; another holder keeps it unless the configuration says otherwise."""
     if c.is_active:
         return
-    # The watch on /controller is armed before the attempt: a holder that goes in between is noticed.
+    # The watch on /controller is armed before the attempt, so that the end of another holder is noticed.
     c.snapshot.holder = await c.role.elector.read_holder()
     if not _may_contend(c):
         return
@@ -197,6 +197,7 @@ async def _lead(won: Won, c: Controller) -> None:
 
 
 HALF_WAY: Final = "an event failed half-way: everything is reloaded"
+"""The default reason of ``begin_new_term``."""
 
 
 async def begin_new_term(c: Controller, reason: str = HALF_WAY) -> None:
@@ -211,7 +212,7 @@ async def _resign_if_replaced(c: Controller) -> None:
 
 
 async def _elect_or_unregister(c: Controller) -> None:
-    """Contend for the role; where this instance does not get it, delete its registration, even after an error."""
+    """Contend for the role; delete the registration if this instance does not get the role, even after an error."""
     try:
         await elect(c)
     finally:
@@ -234,7 +235,10 @@ async def give_up_role(c: Controller, reason: str) -> None:
 
 
 def end_term(c: Controller, change: str, reason: str, *, keep_role: bool = False) -> None:
-    """Stop every sender in this tick and forget the cluster; idempotent. ``keep_role`` leaves the fence bound."""
+    """Stop every sender in this tick, record the end of the term, and forget the cluster; idempotent.
+
+    ``keep_role`` leaves the fence bound (see the module).
+    """
     c.channels.shutdown()
     c.timers.clear()
     if not keep_role:

@@ -16,13 +16,13 @@ from events.admin import AlterScram
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""Times that the configuration of a user is found changed, until the client has to ask again."""
+"""Attempts that find the configuration of a user changed, until the client has to ask again."""
 _AGAIN: Final = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, "Somebody else changed it meanwhile.")
 """Marks a user until the next attempt; no client gets it as an answer."""
 
 
 async def on_alter_scram(event: AlterScram, c: Controller) -> Mapping[str, Refusal | None]:
-    """Change credentials, by one compared write for each user that notifies brokers; many users in few requests.
+    """Change credentials, by one write for each user that demands the version read and notifies brokers.
 
     :raises NotController: this instance is not the active controller.
     """
@@ -43,7 +43,7 @@ async def on_alter_scram(event: AlterScram, c: Controller) -> Mapping[str, Refus
 
 
 async def _alter(pending: Mapping[str, ScramChange], c: Controller) -> dict[str, Refusal | None]:
-    """Read, judge and write once; a user that another client changed meanwhile is to be done again."""
+    """Read, check and write once; a user that another client changed meanwhile has the outcome ``_AGAIN``."""
     if not pending:
         return {}
     outcomes: dict[str, Refusal | None] = {}

@@ -1,7 +1,8 @@
-"""The throttle of reassignments: set by an operator, removed without a trace when they have ended.
+"""The throttle of reassignments: set by an operator, removed when the reassignments have ended.
 
-Its values, and the values that they replace, are in ZooKeeper before any broker gets them. So the controller that leads
-at the end removes the values that are still ours, and nothing else.
+The values of the throttle, and the values that they replace, are written to a znode of controllerd before they are set
+in any configuration. So whichever controllerd instance leads at the end can restore the values that no other client has
+changed since, and touches nothing else.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ from events.operator import ThrottleCheck, ThrottleReassignments, ThrottleReply
 log = structlog.get_logger(__name__)
 
 RETRY_S: Final = 30.0
-"""After a throttle could not be taken away."""
+"""Seconds until the next try after the throttle could not be removed."""
 ATTEMPTS: Final = 5
 """Times that a configuration is found changed between reading and writing it."""
 
@@ -66,7 +67,10 @@ async def _wanted(event: ThrottleReassignments, c: Controller) -> Configs:
 
 
 async def _set(event: ThrottleReassignments, wanted: Configs, c: Controller) -> bool:
-    """Remember, then write; false if another client was quicker, and it must be planned anew."""
+    """Write the throttle to the znode, then set the configurations.
+
+    Returns false if another client changed a configuration meanwhile, so that the caller has to try again.
+    """
     ours = await _remembered(c)
     read = _understood(await c.store.configs.read_configs(wanted))
     found = {entity: each.config for entity, each in read.items()}
@@ -116,22 +120,22 @@ async def _written(configs: Mapping[str, ConfigRead], c: Controller) -> bool:
     return all(isinstance(result, Written) for result in results.values())
 
 
-# -- taken away --------------------------------------------------------------------------------------------------------
+# -- removal -----------------------------------------------------------------------------------------------------------
 
 
 async def on_throttle_check(_event: ThrottleCheck, c: Controller) -> None:
-    """Take the throttle away when nothing of what it was set for is under way."""
+    """Remove the throttle when none of the reassignments that it was set for is under way or still expected."""
     view = c.context.intents.throttle
     if view is None:
         return
-    if c.clock.now_ms() - view.set_ms >= GRACE_S * 1000:
+    if c.clock.now_ms() - view.set_ms >= GRACE_S * 1000:  # a reassignment that has not begun by now is not expected
         c.context.intents.awaited.clear()
     if is_throttle_over(view, c):
         await _lift(c)
 
 
 async def _lift(c: Controller) -> None:
-    """Restore or delete the values that are still ours; a value that could not be is kept, and tried again."""
+    """Restore or delete the values that are still ours; a value for which that fails is kept, and tried again later."""
     intents = c.context.intents
     intents.lift_not_before = c.clock.monotonic() + RETRY_S
     try:
@@ -145,11 +149,11 @@ async def _lift(c: Controller) -> None:
         quarantine(c, [bad])
         return
     intents.throttle, intents.lift_not_before = None, 0.0
-    log.info("throttle of reassignments taken away")
+    log.info("removed throttle of reassignments")
 
 
 async def _restore(bounds: Bounds, c: Controller) -> Bounds:
-    """Take these values away; returns what could not be."""
+    """Restore or delete these values; returns the values for which that failed."""
     left = dict(bounds)
     for _ in range(ATTEMPTS):
         read = await c.store.configs.read_configs(left)
@@ -170,5 +174,5 @@ async def _restore(bounds: Bounds, c: Controller) -> Bounds:
         if not any(isinstance(result, Conflict) for result in results.values()):
             break
     for entity in left:
-        log.error("throttle was not taken away", entity=entity, again_in_s=RETRY_S)
+        log.error("could not remove throttle of reassignments", entity=entity, again_in_s=RETRY_S)
     return left

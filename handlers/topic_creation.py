@@ -1,6 +1,6 @@
-"""Admin clients create topics, and add partitions to them: judged against ZooKeeper, written, started in one event.
+"""Creates topics, and adds partitions to topics, for admin clients: checked, written and started in one event.
 
-A client may wait until the new partitions have leaders; its connection does that, not the event.
+A client may ask to wait until the new partitions have leaders. Its connection does the waiting, not the event.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -30,13 +30,15 @@ from events.admin import CreatePartitions, CreateTopics, MutationReply, TopicOut
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""Times that a topic is found changed before partitions can be added to it, until the client has to ask again."""
+"""Attempts to add partitions to a topic that another writer changes each time; then the client has to ask again."""
 _FORMAT_WITH_ID: Final = 3
 _FORMAT_WITHOUT_ID: Final = 2
 
 
 async def on_create_topics(event: CreateTopics, c: Controller) -> MutationReply:
-    """Create topics: all that are allowed in few writes, each with its configuration or not at all, then start them.
+    """Create the topics that are allowed, in few writes, then start them.
+
+    A topic is created together with its configuration or not at all.
 
     :raises NotController: this instance is not the active controller.
     """
@@ -48,12 +50,13 @@ async def on_create_topics(event: CreateTopics, c: Controller) -> MutationReply:
     created = [name for name in made if outcomes[name].refusal is None]
     if created:
         log.info("topics created", topics=len(created), principal=event.by.principal, client_id=event.by.client_id)
-        await reread_topics(c, created)  # as new ones, even where the event of an earlier topic's end is still to come
+        # If a topic replaces a deleted one, it is loaded as a new topic, even before TopicChange is handled.
+        await reread_topics(c, created)
     return MutationReply(outcomes, quota.throttle)
 
 
 async def _plan_topics(event: CreateTopics, quota: MutationQuota, c: Controller) -> dict[str, PlannedTopic | Refusal]:
-    """The plan for each topic, in the order of the request: earlier topics take the quota and the name."""
+    """Plan each topic, in the order of the request: earlier topics use up the quota, and their names are taken."""
     facts, placed = await _facts(c), 0
     planned: dict[str, PlannedTopic | Refusal] = {}
     for wanted in event.topics:
@@ -70,7 +73,7 @@ async def _plan_topics(event: CreateTopics, quota: MutationQuota, c: Controller)
 
 
 async def _facts(c: Controller) -> CreationFacts:
-    """The facts that new topics are judged by: ZooKeeper's own names, so that topics in quarantine count as well."""
+    """The facts for the rules of creation. Names come from ZooKeeper, so that topics in quarantine count as well."""
     return CreationFacts(
         taken=TakenNames(await c.store.topics.read_topic_names()),
         racks=_racks(c),
@@ -96,7 +99,7 @@ def _default(setting: str, value: int, c: Controller) -> int | None:
 
 
 async def _create(allowed: Mapping[str, PlannedTopic], c: Controller) -> dict[str, tuple[NewTopicZnodes, WriteResult]]:
-    """Write what is planned; what was to be written with its result, by topic."""
+    """Write the planned topics; returns, by topic, the znodes to write and the result of the write."""
     if not allowed:
         return {}
     new: dict[str, NewTopicZnodes] = {}
@@ -126,7 +129,7 @@ def _assigned(placement: Mapping[int, tuple[BrokerId, ...]]) -> dict[int, Replic
 
 
 def _outcome(plan: PlannedTopic | Refusal, made: tuple[NewTopicZnodes, WriteResult] | None) -> TopicOutcome:
-    """``made`` is None for what was not written: refused, or only to be validated."""
+    """The outcome of one topic. ``made`` is None if nothing was written: it was refused, or only to be validated."""
     if isinstance(plan, Refusal):
         return TopicOutcome(plan)
     topic_id = None
@@ -144,7 +147,9 @@ def _outcome(plan: PlannedTopic | Refusal, made: tuple[NewTopicZnodes, WriteResu
 
 
 async def on_create_partitions(event: CreatePartitions, c: Controller) -> MutationReply:
-    """Add partitions to topics, each by one compared write that keeps what the znode says besides; then start them.
+    """Add partitions to topics, then start them.
+
+    Each topic znode is written on the condition of its version, and keeps its other partitions and fields.
 
     :raises NotController: this instance is not the active controller.
     """
@@ -165,7 +170,7 @@ async def on_create_partitions(event: CreatePartitions, c: Controller) -> Mutati
 
 
 class _Growth:
-    """One request for more partitions. A topic that another writer changes is judged anew and charged once."""
+    """One CreatePartitions request. A topic that another writer changes is planned anew, but charged only once."""
 
     def __init__(self, event: CreatePartitions, quota: MutationQuota, c: Controller) -> None:
         self.quota = quota
@@ -174,10 +179,9 @@ class _Growth:
         self._c = c
 
     async def attempt(self, requests: Collection[GrowthRequest]) -> dict[str, TopicOutcome]:
-        """Judge and write once; the topics that are not in the answer were changed by another writer."""
-        legal = [
-            request.topic for request in requests if name_problem(request.topic) is None
-        ]  # no other is below that folder
+        """Plan and write once; returns the outcomes, without topics that another writer changed meanwhile."""
+        # No topic has an illegal name, so nothing is read for one.
+        legal = [request.topic for request in requests if name_problem(request.topic) is None]
         read = await self._c.store.topics.read_topics(legal)
         plans = await self._plan_each(requests, read, broken={*legal} - read.topics.keys() - read.missing)
         outcomes = {topic: TopicOutcome(plan) for topic, plan in plans.items() if isinstance(plan, Refusal)}

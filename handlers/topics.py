@@ -64,7 +64,7 @@ async def on_delete_topics(event: DeleteTopics, c: Controller) -> MutationReply:
     refusals |= {topic: _refusal_of_marker(topic, result, c) for topic, result in results.items()}
     marked = sum(isinstance(result, Written) for result in results.values())
     if marked:
-        log.info("topics to be deleted", topics=marked, principal=event.by.principal, client_id=event.by.client_id)
+        log.info("received topic deletions", topics=marked, principal=event.by.principal, client_id=event.by.client_id)
         await serve_deletion_requests(c)
     outcomes = {topic: TopicOutcome(refusal, ids.get(topic)) for topic, refusal in refusals.items()}
     return MutationReply(outcomes, quota.throttle)

@@ -1,4 +1,4 @@
-"""From logs to a report, by the engine that suits: what ``controllerctl replay run``, ``ingest`` and ``report`` do."""
+"""The actions of ``controllerctl replay run``, ``ingest`` and ``report``, by one of two engines."""
 
 import importlib.util
 import os
@@ -34,13 +34,13 @@ class Options(NamedTuple):
     """Folder for facts, tables and the report."""
     engine: EngineName = "auto"
     master: str | None = None
-    """Spark's master; None: what its configuration says."""
+    """Spark's master; None: that of its configuration."""
     fail_on: str = "warning"
     """The mildest severity of a violated invariant that counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """The result of a replay, and the files of its report."""
 
     sentence: str
@@ -55,10 +55,10 @@ class Outcome:
     files: tuple[Path, ...]
 
 
-def run(options: Options, progress: OnProgress = silent) -> Outcome:
-    """Ingest what is new, compute every table, write the report.
+def run(options: Options, progress: OnProgress = silent) -> ReplayOutcome:
+    """Ingest the new part of the logs, calculate every table, write the report.
 
-    :raises ReplayError: the replay cannot continue; says why and what to do
+    :raises ReplayError: the replay cannot continue; the text says why and what to do
     """
     name = choose(options.engine, options.inputs.paths)
     with closing(open_engine(name, options.master)) as engine:
@@ -67,25 +67,25 @@ def run(options: Options, progress: OnProgress = silent) -> Outcome:
 
 
 def ingest(options: Options, progress: OnProgress = silent) -> IngestResult:
-    """Turn what is new into facts, and no more. :raises ReplayError: the replay cannot continue"""
+    """Convert the new part of the logs into facts. :raises ReplayError: the replay cannot continue"""
     name = choose(options.engine, options.inputs.paths)
     with closing(open_engine(name, options.master)) as engine:
         return engine.ingest(options.inputs, options.out, progress)
 
 
-def report(options: Options, progress: OnProgress = silent) -> Outcome:
-    """Write the report of what was ingested before. :raises ReplayError: the replay cannot continue"""
+def report(options: Options, progress: OnProgress = silent) -> ReplayOutcome:
+    """Write the report of the facts that were ingested before. :raises ReplayError: the replay cannot continue"""
     name = choose(options.engine, [options.out])
     with closing(open_engine(name, options.master)) as engine:
         return conclude(engine, name, options, None, progress)
 
 
 def choose(wanted: EngineName, paths: Sequence[str]) -> Literal["local", "spark"]:
-    """Choose the engine: Spark for logs on other hosts, or if wanted; otherwise the plain one.
+    """Choose the engine: Spark for logs on other hosts, or if requested; otherwise the local one.
 
-    The plain engine works in bounded memory on both cores of a laptop, so size alone is no reason to start a JVM.
+    The local engine needs bounded memory, so size alone is no reason to start a JVM.
 
-    :raises ReplayError: the engine wanted, or needed, is not installed
+    :raises ReplayError: the requested, or required, engine is not installed
     """
     remote = next((path for path in paths if path.startswith(_REMOTE)), None)
     name: Literal["local", "spark"] = "spark" if wanted == "spark" or (wanted == "auto" and remote) else "local"
@@ -107,7 +107,7 @@ def _missing(name: str) -> str | None:
 
 
 def open_engine(name: Literal["local", "spark"], master: str | None = None) -> Engine:
-    """The engine, ready to use. What costs time is imported here."""
+    """Open an engine. Modules that take long to import are imported here."""
     if name == "spark":
         from replay.job.engine import SparkEngine
 
@@ -119,14 +119,14 @@ def open_engine(name: Literal["local", "spark"], master: str | None = None) -> E
 
 def conclude(
     engine: Engine, name: str, options: Options, ingested: IngestResult | None, progress: OnProgress
-) -> Outcome:
-    """Compute every table and write the report with an open engine. :raises ReplayError: it cannot continue"""
+) -> ReplayOutcome:
+    """Calculate every table and write the report with an open engine. :raises ReplayError: it cannot continue"""
     folder = _folder(options.out)
     tables = engine.tables(options.out, progress=progress)
     meta = _meta(tables, name, options, folder)
     files = _write(tables, meta, folder)
     result = verdict(tables, meta)
-    return Outcome(
+    return ReplayOutcome(
         result.sentence,
         result.level,
         name,
@@ -150,7 +150,7 @@ def _meta(tables: Mapping[str, Rows], engine: str, options: Options, folder: Pat
         first_ms=min(_numbers(sources, "first_ms"), default=None),
         last_ms=max(_numbers(sources, "last_ms"), default=None),
         open_with=ingested if has_audit else (),
-        limits=(*_untold(levels), *_limits(tables)),
+        limits=(*_unchecked(levels), *_limits(tables)),
         invariants=checkable_at(levels) if has_audit else (),
         left_out={name: rows.left_out for name, rows in tables.items() if rows.left_out},
     )
@@ -164,13 +164,13 @@ def _folder(out: str) -> Path:
 
 
 def _ingested(out: Path) -> tuple[str, ...]:
-    """The audit logs that the facts are of."""
+    """Return the audit logs whose facts were ingested."""
     with Ledger(out) as ledger:
         return tuple(sorted({str(path.parent) for path in ledger.segments}))
 
 
 def _write(tables: Mapping[str, Sequence[Row]], meta: ReportMetadata, folder: Path) -> list[Path]:
-    # Of the extra: `choose` must be able to say that it is missing.
+    # Imported here, because it needs the extra `replay`: `choose` reports if it is missing.
     from replay.report.writer import write_parquet, write_report
 
     try:
@@ -192,10 +192,11 @@ def _counting(violations: Sequence[Row], fail_on: str) -> int:
     return sum(number(row, "times") for row in violations if severity_rank(str(row["severity"])) <= limit)
 
 
-def _untold(levels: Sequence[str]) -> Iterator[str]:
+def _unchecked(levels: Sequence[str]) -> Iterator[str]:
     if SUMMARY in levels:
-        untold = len(all_invariants()) - len(checkable_at([SUMMARY]))
-        yield f"{untold} invariants cannot be checked in logs of level summary, in {levels.count(SUMMARY)} boots here."
+        unchecked = len(all_invariants()) - len(checkable_at([SUMMARY]))
+        boots = levels.count(SUMMARY)
+        yield f"{unchecked} invariants cannot be checked in logs of level summary, in {boots} boots here."
 
 
 def _limits(tables: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What every test shares: a quiet, plain log, and the gate of the tests that need the Kafka jars."""
+"""Fixtures of all tests: a quiet, plain log, and the gate of the tests that need the Kafka jars."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The page about the audit log and the published schema are what the types say now."""
+"""The page about the audit log and the published schema are up to date with the types."""
 
 from pathlib import Path
 

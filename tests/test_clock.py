@@ -15,7 +15,7 @@ Arrivals = list[tuple[float, Event]]
 
 
 def arrivals(act: Callable[[LoopTimers], object], *later: tuple[float, Callable[[LoopTimers], object]]) -> Arrivals:
-    """What comes and after how many seconds of virtual time, if ``act`` is done now and the others later."""
+    """The events and their seconds of virtual time, if ``act`` runs now and the others later."""
 
     async def story(loop: VirtualLoop) -> Arrivals:
         began, found = loop.time(), Arrivals()
@@ -34,7 +34,7 @@ def wants_retry(delay_s: float) -> Callable[[LoopTimers], object]:
 
 
 @pytest.mark.parametrize("delays", [(600.0, 30.0), (30.0, 600.0), (30.0, 30.0)])
-def test_of_equal_events_one_comes_as_early_as_it_is_wanted(delays: tuple[float, float]) -> None:
+def test_of_equal_events_one_comes_at_the_earliest_requested_time(delays: tuple[float, float]) -> None:
     def act(timers: LoopTimers) -> None:
         for delay_s in delays:
             wants_retry(delay_s)(timers)
@@ -42,13 +42,13 @@ def test_of_equal_events_one_comes_as_early_as_it_is_wanted(delays: tuple[float,
     assert arrivals(act) == [(30.0, TopicDeletionRetry())]
 
 
-def test_what_is_wanted_earlier_is_told_by_when_it_comes_and_not_by_its_delay() -> None:
+def test_the_earlier_event_is_the_one_that_is_due_earlier() -> None:
     """At 590 s the event of 600 s comes in 10 s, which is earlier than in 30 s."""
     assert arrivals(wants_retry(600.0), (590.0, wants_retry(30.0))) == [(600.0, TopicDeletionRetry())]
     assert arrivals(wants_retry(600.0), (100.0, wants_retry(30.0))) == [(130.0, TopicDeletionRetry())]
 
 
-def test_an_event_that_came_may_be_wanted_again() -> None:
+def test_an_event_that_came_may_be_requested_again() -> None:
     retries = arrivals(wants_retry(1.0), (2.0, wants_retry(5.0)))
 
     assert retries == [(1.0, TopicDeletionRetry()), (7.0, TopicDeletionRetry())]
@@ -62,7 +62,7 @@ def test_other_events_have_times_of_their_own() -> None:
     assert arrivals(act) == [(30.0, Reelect()), (600.0, TopicDeletionRetry())]
 
 
-def test_nothing_comes_after_the_timers_were_cleared() -> None:
+def test_no_event_comes_after_the_timers_were_cleared() -> None:
     def act(timers: LoopTimers) -> None:
         wants_retry(600.0)(timers)
         wants_retry(30.0)(timers)

@@ -52,7 +52,7 @@ def test_a_short_file_is_enough_and_the_rest_has_kafkas_defaults(tmp_path: Path)
     assert config.audit.dir == Path("data/audit")
 
 
-def test_a_variable_beats_the_file_and_a_flag_beats_both(tmp_path: Path) -> None:
+def test_a_variable_overrides_the_file_and_a_flag_overrides_both(tmp_path: Path) -> None:
     env = {"CONTROLLERD__ZOOKEEPER__CONNECT": "env:2181", "CONTROLLERD__NODE__ID": "2000000002"}
 
     config = load(tmp_path, env=env, zookeeper__connect="flag:2181")
@@ -100,7 +100,7 @@ def test_flags_alone_are_enough() -> None:
     assert config.kafka.listeners == (Endpoint("PLAINTEXT", "::1", 0),)
 
 
-def test_what_is_advertised_is_what_is_bound_unless_it_is_said(tmp_path: Path) -> None:
+def test_the_bound_address_is_advertised_unless_another_is_configured(tmp_path: Path) -> None:
     listeners = ["PLAINTEXT://0.0.0.0:9095", "CLIENTS://10.0.0.1:9096", "EDGE://[::]:0"]
     advertised = ["plaintext://ctl.example:19095", "EDGE://edge.example:0"]
 
@@ -197,7 +197,7 @@ def test_an_unknown_flag_key_is_refused(tmp_path: Path, key: str) -> None:
         load_config(write(tmp_path), {}, {key: "x"})
 
 
-def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
+def test_other_variables_are_ignored(tmp_path: Path) -> None:
     load(tmp_path, env={"PATH": "x", "CONTROLLERD_REQUIRE_KAFKA": "1"})
 
 
@@ -269,17 +269,17 @@ def test_other_variables_are_none_of_our_business(tmp_path: Path) -> None:
         ("[audit]\nsegment_bytes = 1", ">= 65536"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(tmp_path: Path, lines: str, says: str) -> None:
+def test_a_wrong_value_is_reported_with_the_expected_one(tmp_path: Path, lines: str, says: str) -> None:
     assert any(says in problem for problem in problems(tmp_path, lines))
 
 
-def test_an_address_that_all_can_reach_is_served_with_tls_and_a_token(tmp_path: Path) -> None:
+def test_a_public_address_is_served_with_tls_and_a_token(tmp_path: Path) -> None:
     secured = "tls_certificate = 'a.pem'\ntls_key = 'a.key'\nadmin_token = 'credential:admin'"
 
     assert load(tmp_path, f"[http]\nlisten = '0.0.0.0:9191'\n{secured}").http.listen.host == "0.0.0.0"
 
 
-def test_a_token_is_never_shown_but_where_it_is_read_is(tmp_path: Path) -> None:
+def test_a_token_is_never_shown_but_its_origin_is(tmp_path: Path) -> None:
     token = "a token that nobody must see"
     config = load(tmp_path, http__read_token=token, http__admin_token="credential:admin")
 
@@ -316,18 +316,18 @@ def test_an_observer_needs_no_listener_and_looks_twice_a_second(tmp_path: Path) 
     assert (config.kafka.listeners, config.controller.observe_interval_ms) == ((), 500)
 
 
-def test_whoever_does_not_only_observe_is_active(tmp_path: Path) -> None:
+def test_the_default_mode_is_active(tmp_path: Path) -> None:
     assert load(tmp_path).controller.mode == "active"
 
 
 def remembered(folder: Path, content: str) -> Path:
-    """What ``controllerctl takeover --remember`` leaves in the data directory."""
+    """Write the file that ``controllerctl takeover --remember`` leaves in the data directory."""
     file = folder / "when_broker_holds"
     file.write_text(content)
     return file
 
 
-def test_what_an_operator_wanted_remembered_holds_where_nothing_is_configured(tmp_path: Path) -> None:
+def test_a_remembered_takeover_applies_where_nothing_is_configured(tmp_path: Path) -> None:
     file = remembered(tmp_path, "takeover\n")
 
     config = load(tmp_path, node__data_dir=tmp_path)
@@ -336,7 +336,7 @@ def test_what_an_operator_wanted_remembered_holds_where_nothing_is_configured(tm
     assert config.origins["controller.when_broker_holds"] == str(file)
 
 
-def test_what_is_configured_wins_over_what_was_remembered(tmp_path: Path) -> None:
+def test_a_configured_value_overrides_a_remembered_takeover(tmp_path: Path) -> None:
     remembered(tmp_path, "takeover\n")
 
     config = load(tmp_path, '[controller]\nwhen_broker_holds = "standby"', node__data_dir=tmp_path)
@@ -344,7 +344,7 @@ def test_what_is_configured_wins_over_what_was_remembered(tmp_path: Path) -> Non
     assert config.controller.when_broker_holds == "standby"
 
 
-def test_a_memory_that_cannot_be_understood_is_a_problem_that_names_its_file(tmp_path: Path) -> None:
+def test_an_invalid_remembered_takeover_is_a_problem_that_names_its_file(tmp_path: Path) -> None:
     file = remembered(tmp_path, "perhaps")
 
     with pytest.raises(ConfigError) as refused:
@@ -355,7 +355,7 @@ def test_a_memory_that_cannot_be_understood_is_a_problem_that_names_its_file(tmp
     ]
 
 
-def test_a_memory_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+def test_an_unreadable_remembered_takeover_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "when_broker_holds").mkdir()
 
     with pytest.raises(ConfigError, match=r"cannot read .*when_broker_holds"):
@@ -367,7 +367,7 @@ def test_a_missing_file_is_a_problem_like_any_other(tmp_path: Path) -> None:
         load_config(tmp_path / "nowhere.toml", {}, {})
 
 
-def test_what_an_unreadable_file_may_hold_is_not_called_missing(tmp_path: Path) -> None:
+def test_keys_of_an_unreadable_file_are_not_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refusal:
         load_config(tmp_path / "nowhere.toml", {}, {})
 
@@ -404,6 +404,6 @@ def test_features_follow_the_protocol_version(version: str, features: Features) 
 
 
 @pytest.mark.parametrize("version", ["", "3", "4.0", "2.9", "3.9-IV", "latest"])
-def test_a_protocol_version_that_never_was_is_refused(version: str) -> None:
+def test_an_unknown_protocol_version_is_refused(version: str) -> None:
     with pytest.raises(ValueError, match="not a protocol version"):
         features_of(version)

@@ -1,4 +1,4 @@
-"""What the documents say is what the code does: tables, examples, and links that lead somewhere."""
+"""The documents agree with the code: tables, examples, and links to existing places."""
 
 import ast
 import asyncio
@@ -30,7 +30,7 @@ TARGET = re.compile(r"\bmake ([a-z][a-z-]*)(?=[\s`)]|$)")
 SOURCE = re.compile(r"`([\w/]+/[\w/]*\.py)`")
 SHIPPED = ("controllerd", "events", "handlers", "channel_manager", "wire", "replay")
 ALARMS = {"AlarmRecord", "suspect"}
-"""What is called with the text of an alarm first: the record itself, and the guard that records its reason."""
+"""Functions whose first argument is the text of an alarm: the record, and the guard that records its reason."""
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_decisions_are_numbered_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_target_of_make_that_is_named_exists(page: Path) -> None:
+def test_every_named_make_target_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     code = re.findall(r"`[^`]+`", page.read_text("utf-8").replace("```", "`"))
 
@@ -121,14 +121,14 @@ def test_every_target_of_make_that_is_named_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_module_that_is_named_exists(page: Path) -> None:
+def test_every_named_module_exists(page: Path) -> None:
     named = set(SOURCE.findall(FENCED.sub("", page.read_text("utf-8"))))
 
     assert {path for path in named if not ((ROOT / path).exists() or (ROOT / "controllerd" / path).exists())} == set()
 
 
 async def run_like_an_operator(script: str) -> str:
-    """What a shell example of the documents prints."""
+    """The output of a shell example of the documents."""
     shell = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
     printed, _ = await shell.communicate()
     assert shell.returncode == 0
@@ -173,7 +173,7 @@ def local_links(page: Path) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     broken = []
     for link, file, anchor in local_links(page):
         target = page.parent / file if file else page

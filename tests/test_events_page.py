@@ -1,4 +1,4 @@
-"""The page about events is what the code and a tour through all events say now."""
+"""The page about events is up to date with the code and with a tour through all events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The collector rests while an event is handled, and leaves a large picture of the cluster alone afterwards."""
+"""The collector is off while an event is handled, and ignores a large image of the cluster afterwards."""
 
 import gc
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from controllerd.garbage import MANY, Garbage
 
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
-    """As it was before."""
+    """Restore the collector after the test."""
     gc.collect()
     yield
     gc.unfreeze()
     gc.enable()
 
 
-def test_the_collector_rests_during_an_event_and_no_longer() -> None:
+def test_the_collector_is_off_during_an_event_and_no_longer() -> None:
     garbage = Garbage()
 
     garbage.pause()
@@ -27,16 +27,16 @@ def test_the_collector_rests_during_an_event_and_no_longer() -> None:
     assert (rests, gc.isenabled()) == (True, True)
 
 
-def test_a_picture_that_has_grown_is_left_out_of_collections_and_looked_at_again_when_it_is_given_up() -> None:
+def test_a_grown_image_is_frozen_and_collected_again_when_it_is_given_up() -> None:
     garbage, frozen = Garbage(), gc.get_freeze_count()
 
     garbage.pause()
-    picture = [[number] for number in range(2 * MANY)]
+    image = [[number] for number in range(2 * MANY)]
     garbage.resume(keeps_image=True)
     while_it_stands = gc.get_freeze_count() - frozen
     garbage.resume(keeps_image=False)
 
-    assert while_it_stands >= len(picture)
+    assert while_it_stands >= len(image)
     assert gc.get_freeze_count() == 0
 
 

@@ -25,7 +25,7 @@ def test_the_uuid_survives_a_restart(tmp_path: Path) -> None:
         assert second.instance == first.instance
 
 
-def test_a_second_claim_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_claim_is_refused_and_names_the_owner(tmp_path: Path) -> None:
     with (
         claim_data_dir(tmp_path),
         pytest.raises(ConfigError, match=rf"in use by process {os.getpid()}; give each instance"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from controllerd.journal import Journal, encoded
+from controllerd.journal import SystemdJournal, encoded
 from controllerd.logs import configure_logging
 
 
@@ -44,7 +44,7 @@ def test_a_value_with_a_line_break_goes_with_its_length() -> None:
 
 
 def test_fields_may_repeat(journald: socket.socket) -> None:
-    journal = Journal(Path("journal"))
+    journal = SystemdJournal(Path("journal"))
     journal.send([("KAFKA_TOPIC", "a"), ("KAFKA_TOPIC", "b")])
     journal.close()
 
@@ -53,7 +53,7 @@ def test_fields_may_repeat(journald: socket.socket) -> None:
 
 def test_a_long_entry_goes_as_a_sealed_file(journald: socket.socket) -> None:
     text = "x" * 4_000_000
-    journal = Journal(Path("journal"))
+    journal = SystemdJournal(Path("journal"))
     journal.send([("MESSAGE", text)])
     journal.close()
 
@@ -75,7 +75,7 @@ def journal_stream(path: Path) -> tuple[Path, dict[str, str]]:
     return path, {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
 
 
-def test_a_line_is_an_entry_with_fields_that_can_be_asked_for(journald: socket.socket, tmp_path: Path) -> None:
+def test_a_line_is_an_entry_with_searchable_fields(journald: socket.socket, tmp_path: Path) -> None:
     file, env = journal_stream(tmp_path / "stderr")
     with file.open("w") as stderr:
         configure_logging("info", stream=stderr, env=env, journal=Path("journal"))
@@ -95,7 +95,7 @@ def test_a_line_is_an_entry_with_fields_that_can_be_asked_for(journald: socket.s
     assert file.read_text() == ""
 
 
-def test_what_somebody_sent_cannot_be_taken_for_another_line(journald: socket.socket, tmp_path: Path) -> None:
+def test_text_from_clients_cannot_forge_a_line(journald: socket.socket, tmp_path: Path) -> None:
     file, env = journal_stream(tmp_path / "stderr")
     with file.open("w") as stderr:
         configure_logging("info", stream=stderr, env=env, journal=Path("journal"))
@@ -129,7 +129,7 @@ def test_a_traceback_is_part_of_the_message(journald: socket.socket, tmp_path: P
     assert b"event failed\nTraceback" in entry
 
 
-def test_lines_of_libraries_go_the_same_way(journald: socket.socket, tmp_path: Path) -> None:
+def test_lines_of_libraries_go_to_the_journal_too(journald: socket.socket, tmp_path: Path) -> None:
     file, env = journal_stream(tmp_path / "stderr")
     with file.open("w") as stderr:
         configure_logging("info", stream=stderr, env=env, journal=Path("journal"))
@@ -139,7 +139,7 @@ def test_lines_of_libraries_go_the_same_way(journald: socket.socket, tmp_path: P
     assert file.read_text() == ""
 
 
-def test_what_the_journal_does_not_take_is_a_line_with_a_priority(journald: socket.socket, tmp_path: Path) -> None:
+def test_an_entry_that_the_journal_refuses_is_a_line_with_a_priority(journald: socket.socket, tmp_path: Path) -> None:
     file, env = journal_stream(tmp_path / "stderr")
     with file.open("w") as stderr:
         configure_logging("info", stream=stderr, env=env, journal=Path("journal"))

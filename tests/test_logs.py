@@ -1,4 +1,4 @@
-"""The log in its three dresses: terminal, JSON lines, systemd's journal."""
+"""The three formats of the log: terminal, JSON lines, systemd's journal."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ import structlog
 from controllerd.logs import configure_logging
 
 
-class Terminal(StringIO):
+class TerminalStream(StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
@@ -42,7 +42,7 @@ def test_a_file_gets_json_lines_with_level_time_and_fields() -> None:
     assert line["timestamp"].endswith("Z")
 
 
-def test_a_library_that_repeats_itself_is_heard_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_line_of_a_library_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     out = StringIO()
     configure_logging("info", stream=out, env={})
     kazoo, now = logging.getLogger("kazoo.client"), [1_700_000_000.0]
@@ -70,7 +70,7 @@ def test_an_exception_is_one_json_line() -> None:
 
 
 def test_a_terminal_gets_readable_lines() -> None:
-    out = Terminal()
+    out = TerminalStream()
     configure_logging("info", stream=out, env={"NO_COLOR": "1"})
 
     structlog.get_logger().info("brokers changed", new=1)
@@ -81,7 +81,7 @@ def test_a_terminal_gets_readable_lines() -> None:
 
 
 def test_json_is_kept_on_a_terminal_when_it_is_asked_for() -> None:
-    out = Terminal()
+    out = TerminalStream()
     configure_logging("info", "json", stream=out, env={})
 
     structlog.get_logger().info("ready")
@@ -120,7 +120,7 @@ def test_another_stream_than_the_journals_gets_no_priority() -> None:
     assert out.getvalue().startswith("{")
 
 
-def test_warnings_of_libraries_go_the_same_way_and_their_chatter_does_not() -> None:
+def test_warnings_of_libraries_are_logged_and_their_info_lines_are_not() -> None:
     out = StringIO()
     configure_logging("info", stream=out, env={})
 

@@ -1,4 +1,4 @@
-"""The man pages are what the commands and the configuration say now, and read without a warning."""
+"""The man pages are up to date with the commands and the configuration, and render without a warning."""
 
 import os
 import shutil
@@ -19,13 +19,13 @@ def test_the_pages_are_up_to_date() -> None:
     assert man_pages.pages() == written, "run: make docs"
 
 
-def test_what_means_something_to_roff_is_escaped() -> None:
+def test_characters_with_a_meaning_in_roff_are_escaped() -> None:
     assert man_pages.escaped(".hidden") == "\\&.hidden"
     assert man_pages.escaped('a\\b "--flag"') == "a\\eb \\(dq\\-\\-flag\\(dq"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_reads_without_a_warning(page: Path) -> None:
+def test_a_page_renders_without_a_warning(page: Path) -> None:
     if shutil.which("man") is None:
         pytest.skip("MAN IS NOT INSTALLED: the pages are not read")
     command = ["man", "--warnings", "--encoding=UTF-8", "--local-file", str(page)]

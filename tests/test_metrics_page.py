@@ -1,4 +1,4 @@
-"""The page about metrics, the dashboard and the alert rules speak of metrics that there are, and of all of ours."""
+"""The page about metrics, the dashboard and the alert rules name existing metrics only, and the page names all."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def served() -> set[str]:
 
 
 @pytest.mark.parametrize("file", ["controllerd.json", "alerts.yml"])
-def test_only_metrics_that_there_are_are_asked_for(file: str) -> None:
+def test_only_existing_metrics_are_queried(file: str) -> None:
     asked = set(NAME.findall((DASHBOARDS / file).read_text("utf-8")))
 
     assert len(asked) > 10
@@ -38,7 +38,7 @@ def test_only_metrics_that_there_are_are_asked_for(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["controllerd.json", "alerts.yml"])
-def test_the_commands_that_they_advise_are_those_of_controllerctl(file: str) -> None:
+def test_every_advised_command_is_one_of_controllerctl(file: str) -> None:
     advised = set(COMMAND.findall((DASHBOARDS / file).read_text("utf-8")))
 
     assert advised
@@ -49,12 +49,12 @@ def test_the_commands_that_they_advise_are_those_of_controllerctl(file: str) -> 
         assert ended.value.code == 0, verb
 
 
-def test_where_a_broker_leads_beside_an_observer_nobody_is_called_out_of_bed() -> None:
+def test_a_broker_as_controller_beside_an_observer_raises_no_alert() -> None:
     """Prometheus would count the zeros of instances that do not lead, and the broker is often scraped elsewhere."""
     rules = (DASHBOARDS / "alerts.yml").read_text("utf-8")
-    nobody_leads = rules.partition("ControllerdNobodyLeads")[2].partition("- alert:")[0]
+    no_controller = rules.partition("ControllerdNoActiveController")[2].partition("- alert:")[0]
 
-    assert "unless on (env) max by (env) (controllerd_foreign_controller_seconds) > 0" in nobody_leads
+    assert "unless on (env) max by (env) (controllerd_foreign_controller_seconds) > 0" in no_controller
 
 
 def test_panels_do_not_overlap_and_have_titles() -> None:
@@ -73,7 +73,7 @@ def test_panels_do_not_overlap_and_have_titles() -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def test_each_alert_says_what_to_do_in_a_section_that_there_is() -> None:
+def test_each_alert_links_to_an_existing_runbook_section() -> None:
     rules = (DASHBOARDS / "alerts.yml").read_text("utf-8")
     runbooks = RUNBOOK.findall(rules)
 

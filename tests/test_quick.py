@@ -22,7 +22,7 @@ PINNED: Final = frozenset(
     for name in re.findall(r"^([\w.-]+)==", (ROOT / "requirements-quick.lock").read_text("utf-8"), re.MULTILINE)
 )
 SERVERS: Final = "controllerd.dev.servers"
-"""What every module imports that starts a server of another kind."""
+"""The module that every module imports which starts a server of another kind."""
 FOLLOWED: Final = ("tests.", "controllerd.dev.")
 HOOKS: Final = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
 

@@ -1,4 +1,4 @@
-"""What the pages tell people to type is there: commands and flags; and the first steps of the quick start are taken."""
+"""The commands and flags of the documents exist, and the first steps of the quick start work as printed."""
 
 import asyncio
 import os
@@ -22,13 +22,13 @@ from controllerd.__main__ import app as controllerd_app
 from controllerd.config.load import load_config
 from tests.cli.running import controllerctl
 from tests.cli.test_doctor import FACTS
-from tests.dev.started import PATIENCE_S, command, told_until
+from tests.dev.started import PATIENCE_S, command, output_until
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 PAGES = ("README.md", *(f"docs/{name}.md" for name in ("quickstart", "operations", "incidents")))
 SPEAKING = (*PAGES, *(f"docs/{name}.md" for name in ("audit", "http", "kafka-logs", "metrics", "replay", "security")))
-"""These say commands in the middle of a sentence, too."""
+"""Pages with commands in the middle of a sentence."""
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 SAID = re.compile(r"`(controllerctl\s[^`]+)`")
@@ -55,7 +55,7 @@ def typed(text: str) -> list[list[str]]:
 
 
 def ours(text: str) -> Iterator[tuple[typer.Typer, list[str]]]:
-    """Those of them that are ours, with their arguments."""
+    """The commands of ``controllerd`` and ``controllerctl``, with their arguments."""
     for words in typed(text):
         name = Path(words[0]).name
         if name in APPS:
@@ -63,7 +63,7 @@ def ours(text: str) -> Iterator[tuple[typer.Typer, list[str]]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_command_that_is_shown_can_be_typed(page: str) -> None:
+def test_every_command_of_a_page_exists(page: str) -> None:
     commands = list(ours((ROOT / page).read_text("utf-8")))
     refused = []
     for app, arguments in commands:
@@ -82,7 +82,7 @@ def spoken(said: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", SPEAKING)
-def test_commands_in_the_middle_of_a_sentence_can_be_typed_as_well(page: str) -> None:
+def test_every_command_in_a_sentence_exists(page: str) -> None:
     refused = {}
     for said in SAID.findall(BLOCK.sub("", (ROOT / page).read_text("utf-8"))):
         answer = CliRunner().invoke(CONTROLLERCTL, [*global_flags_first(spoken(said)), "--help"])
@@ -92,7 +92,7 @@ def test_commands_in_the_middle_of_a_sentence_can_be_typed_as_well(page: str) ->
     assert refused == {}
 
 
-def test_the_lists_that_are_shown_have_the_headings_that_are_printed() -> None:
+def test_lists_of_a_page_have_the_printed_headings() -> None:
     shown = [found for page in PAGES for found in SHOWN.findall((ROOT / page).read_text("utf-8"))]
 
     assert len(shown) >= 4
@@ -101,7 +101,7 @@ def test_the_lists_that_are_shown_have_the_headings_that_are_printed() -> None:
         assert heading.split() == printed.split(), name
 
 
-def test_the_checks_that_are_shown_are_those_of_the_doctor() -> None:
+def test_checks_of_a_page_are_checks_of_the_doctor() -> None:
     shown = {check for page in PAGES for check in CHECKED.findall((ROOT / page).read_text("utf-8"))}
 
     assert len(shown) >= 4
@@ -119,18 +119,18 @@ def test_the_configurations_of_the_quick_start_are_accepted(tmp_path: Path) -> N
 
 
 def first_steps() -> list[list[str]]:
-    """What is typed into the second terminal, until the broker that was killed is back."""
+    """The commands of the second terminal, until the killed broker is back."""
     _, _, rest = QUICKSTART.read_text("utf-8").partition("$ make dev")
     steps = typed(f"```console\n$ make dev{rest}")
     return steps[1 : next(number for number, words in enumerate(steps) if "tail" in words)]
 
 
 @pytest.mark.zookeeper
-async def test_the_first_steps_of_the_quick_start_go_as_they_are_printed(tmp_path: Path) -> None:
+async def test_the_first_steps_of_the_quick_start_work_as_printed(tmp_path: Path) -> None:
     async with command(tmp_path, "dev") as process:
-        told = await told_until(process, "Ctrl-C")
-        (address,) = re.findall(r"(http://\S+)$", told, re.MULTILINE)[:1]
-        (broker,) = re.findall(r"broker 2 .*process (\d+)", told)
+        output = await output_until(process, "Ctrl-C")
+        (address,) = re.findall(r"(http://\S+)$", output, re.MULTILINE)[:1]
+        (broker,) = re.findall(r"broker 2 .*process (\d+)", output)
         said = ""
         for words in first_steps():
             if words[0] == "kill":
@@ -141,7 +141,7 @@ async def test_the_first_steps_of_the_quick_start_go_as_they_are_printed(tmp_pat
             assert outcome.code == 0, outcome
             said += outcome.out
         os.killpg(process.pid, signal.SIGINT)
-        await told_until(process, "stopping")
+        await output_until(process, "stopping")
 
     assert "active: elected with controller epoch 1" in said
     assert "payments-0 is healthy, led by broker" in said

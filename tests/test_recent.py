@@ -37,7 +37,7 @@ def test_an_entry_after_the_end_of_a_term_belongs_to_none() -> None:
     assert [entry.epoch for entry in tap.after(0, 10)] == [12, 12, 0]
 
 
-def test_the_oldest_are_forgotten_when_there_are_too_many_rows() -> None:
+def test_the_oldest_entries_are_dropped_when_there_are_too_many_rows() -> None:
     tap = recent(max_rows=10)
     tap.record(transitions(6))
     tap.record(transitions(4))
@@ -46,13 +46,13 @@ def test_the_oldest_are_forgotten_when_there_are_too_many_rows() -> None:
     assert (tap.oldest, tap.newest) == (2, 3)
 
 
-def test_the_oldest_are_forgotten_when_there_are_too_many_entries() -> None:
+def test_the_oldest_entries_are_dropped_when_there_are_too_many() -> None:
     tap = recent(max_entries=3)
     tap.record(*(alarm(str(number)) for number in range(5)))
     assert [entry.number for entry in tap.after(0, 10)] == [3, 4, 5]
 
 
-def test_what_follows_a_number_comes_in_order_and_in_portions() -> None:
+def test_entries_after_a_number_come_in_order_and_in_portions() -> None:
     tap = recent()
     tap.record(*(alarm(str(number)) for number in range(5)))
     assert [entry.number for entry in tap.after(2, 2)] == [3, 4]
@@ -64,7 +64,7 @@ def test_without_entries_the_oldest_is_the_one_to_come() -> None:
     assert (tap.oldest, tap.newest, list(tap.newest_first())) == (1, 0, [])
 
 
-async def test_whoever_waits_wakes_when_something_newer_is_there() -> None:
+async def test_a_waiting_task_wakes_when_there_is_a_newer_entry() -> None:
     tap = recent()
     tap.record(alarm("a"))
     await tap.wait(0)
@@ -75,7 +75,7 @@ async def test_whoever_waits_wakes_when_something_newer_is_there() -> None:
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_several_may_wait_at_once() -> None:
+async def test_several_tasks_may_wait_at_once() -> None:
     tap = recent()
     waiting = [asyncio.create_task(tap.wait(0)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_several_may_wait_at_once() -> None:
     await asyncio.wait_for(asyncio.gather(*waiting), 5)
 
 
-def test_terms_are_remembered_for_longer_than_everything_else() -> None:
+def test_terms_are_kept_longer_than_other_entries() -> None:
     tap = recent(max_entries=2)
     tap.record(TermRecord("elected", 12, 3, "us", ""), TermRecord("resigned", 12, 3, "us", "upgrade"))
     tap.record(*(alarm(str(number)) for number in range(5)))
@@ -95,7 +95,7 @@ def test_terms_are_remembered_for_longer_than_everything_else() -> None:
     assert tap.oldest == 6
 
 
-def test_of_very_many_terms_the_newest_are_remembered() -> None:
+def test_of_very_many_terms_the_newest_are_kept() -> None:
     tap = recent(max_entries=2)
     tap.record(*(TermRecord("elected", epoch, 3, "us", "") for epoch in range(1, 701)))
 

@@ -80,7 +80,7 @@ def test_a_socket_that_is_gone_is_logged_and_does_no_harm(tmp_path: Path, monkey
     with capture_logs() as lines:
         Notifier("gone").watchdog()
 
-    assert [line["event"] for line in lines] == ["systemd was not notified"]
+    assert [line["event"] for line in lines] == ["failed to notify systemd"]
 
 
 def test_the_watchdog_is_fed_twice_in_the_time_that_systemd_allows() -> None:

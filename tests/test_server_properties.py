@@ -1,4 +1,4 @@
-"""A broker's ``server.properties`` as a source of the configuration: taken over, ignored aloud, or refused."""
+"""A broker's ``server.properties`` as a source of the configuration: used, ignored with a log line, or refused."""
 
 import json
 import subprocess
@@ -85,34 +85,43 @@ def test_the_settings_of_a_controller_are_taken_over(tmp_path: Path) -> None:
     assert (config.kafka.controller_socket_timeout_ms, config.kafka.request_timeout_ms) == (20_000, 25_000)
 
 
-def test_what_was_taken_over_says_where_it_came_from(tmp_path: Path) -> None:
+def test_settings_of_the_file_have_it_as_their_origin(tmp_path: Path) -> None:
     config = load(tmp_path, COMPLETE)
 
     taken = {key for key, origin in config.origins.items() if origin == str(tmp_path / "server.properties")}
     assert taken == KAFKA_NAMES.keys() - {"kafka.inter_broker_listener_name", "kafka.control_plane_listener_name"}
 
 
-def test_what_means_nothing_to_a_controller_is_named_and_never_its_value(tmp_path: Path) -> None:
+def test_settings_without_a_meaning_for_a_controller_are_named_without_their_values(tmp_path: Path) -> None:
     config = load(tmp_path, COMPLETE + "    listener.name.external.ssl.keystore.password=geheim\n")
 
     assert config.ignored == ("broker.id", "listener.name.external.ssl.keystore.password", "log.dirs")
     assert "geheim" not in str(config)
 
 
-def test_it_is_said_in_one_line_of_the_log_and_everything_else_is_the_files(tmp_path: Path) -> None:
-    nobody = "zookeeper.connect=127.0.0.1:1\nzookeeper.connection.timeout.ms=50\nbroker.id=1\nlog.dirs=/var/lib/kafka\n"
+def test_ignored_settings_are_one_line_of_the_log(tmp_path: Path) -> None:
+    unreachable = (
+        "zookeeper.connect=127.0.0.1:1\nzookeeper.connection.timeout.ms=50\nbroker.id=1\nlog.dirs=/var/lib/kafka\n"
+    )
     flags = ["--node-id", "2000000000", "--listener", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(tmp_path / "data")]
-    command = [sys.executable, "-m", "controllerd", "run", "--from-server-properties", str(write(tmp_path, nobody))]
+    command = [
+        sys.executable,
+        "-m",
+        "controllerd",
+        "run",
+        "--from-server-properties",
+        str(write(tmp_path, unreachable)),
+    ]
 
     ended = subprocess.run([*command, *flags], capture_output=True, text=True, timeout=60, check=False)
 
     assert ended.returncode == EXIT_UNREACHABLE
     (line,) = [json.loads(line) for line in ended.stderr.splitlines() if "ignored" in line]
-    assert (line["event"], line["count"]) == ("ignored in server.properties", 2)
+    assert (line["event"], line["count"]) == ("ignored keys of server.properties", 2)
     assert line["names"] == "broker.id, log.dirs"
 
 
-def test_every_other_source_wins_over_it(tmp_path: Path) -> None:
+def test_every_other_source_overrides_the_file(tmp_path: Path) -> None:
     toml = tmp_path / "controllerd.toml"
     toml.write_text("[kafka]\nnum_partitions = 7\ndefault_replication_factor = 2\nrequest_timeout_ms = 1000\n")
     env = {"CONTROLLERD__KAFKA__DEFAULT_REPLICATION_FACTOR": "4", "CONTROLLERD__KAFKA__REQUEST_TIMEOUT_MS": "2000"}
@@ -161,7 +170,7 @@ def test_the_listener_between_brokers_is_found(tmp_path: Path, text: str, name: 
         ("listeners=PLAINTEXT://:9092", None, "PLAINTEXT"),
     ],
 )
-def test_the_control_plane_is_the_listener_to_talk_over_if_there_is_one(
+def test_the_control_plane_listener_is_used_if_there_is_one(
     tmp_path: Path, text: str, name: str | None, talks_over: str
 ) -> None:
     kafka = load(tmp_path, f"zookeeper.connect=zk\n{text}").kafka
@@ -174,7 +183,7 @@ def test_a_control_plane_needs_both_listeners(tmp_path: Path, mode: str) -> None
     load(tmp_path, "zookeeper.connect=zk\ncontrol.plane.listener.name=CONTROL", kafka__mode=mode)
 
 
-def test_where_nobody_is_told_about_us_its_listeners_are_no_concern_of_brokers(tmp_path: Path) -> None:
+def test_in_hidden_mode_the_control_plane_listener_is_ignored(tmp_path: Path) -> None:
     text = "zookeeper.connect=zk\ncontrol.plane.listener.name=LOST\ninter.broker.protocol.version=2.6"
 
     load(tmp_path, text, kafka__mode="hidden")
@@ -236,7 +245,7 @@ def test_the_listeners_of_the_broker_are_not_ours(tmp_path: Path) -> None:
         (r"log.dirs=\u00g0", "{file} is not a properties file"),
     ],
 )
-def test_what_would_change_meaning_is_refused_input_35(tmp_path: Path, text: str, says: str) -> None:
+def test_unsupported_settings_are_refused_input_35(tmp_path: Path, text: str, says: str) -> None:
     expected = says.replace("{file}", str(tmp_path / "server.properties"))
 
     assert any(expected in problem for problem in problems(tmp_path, text))
@@ -245,11 +254,11 @@ def test_what_would_change_meaning_is_refused_input_35(tmp_path: Path, text: str
 @pytest.mark.parametrize(
     "text", ["zookeeper.set.acl=false", "zookeeper.ssl.client.enable=false", "process.roles=", "ssl.key.password="]
 )
-def test_what_is_switched_off_is_not_refused(tmp_path: Path, text: str) -> None:
+def test_disabled_settings_are_not_refused(tmp_path: Path, text: str) -> None:
     load(tmp_path, f"zookeeper.connect=zk\n{text}")
 
 
-def test_all_its_problems_come_at_once_with_those_of_the_other_sources_input_35(tmp_path: Path) -> None:
+def test_problems_of_the_file_come_with_other_problems_input_35(tmp_path: Path) -> None:
     text = """
         zookeeper.set.acl=true
         security.inter.broker.protocol=SASL_SSL
@@ -268,7 +277,7 @@ def test_all_its_problems_come_at_once_with_those_of_the_other_sources_input_35(
     ]
 
 
-def test_a_file_that_is_not_there_is_one_problem_and_nothing_is_called_missing_for_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_one_problem_and_no_key_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load_config(None, {}, {}, server_properties=tmp_path / "nowhere.properties")
 
@@ -294,7 +303,7 @@ def test_the_command_lists_the_problems_and_exits_with_78_input_35(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["num.partitions", "auto.leader.rebalance.enable", "zookeeper.session.timeout.ms"])
-def test_kafkas_name_in_the_toml_file_gets_ours_as_a_suggestion(tmp_path: Path, name: str) -> None:
+def test_a_kafka_name_in_the_toml_file_gets_a_suggestion(tmp_path: Path, name: str) -> None:
     toml = tmp_path / "controllerd.toml"
     toml.write_text(f"{name} = 1")
     key = next(key for key, kafka in KAFKA_NAMES.items() if kafka == name)
@@ -310,7 +319,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, NAMES, max_size=8))
-def test_whatever_java_would_write_is_read(tmp_path_factory: pytest.TempPathFactory, given: dict[str, str]) -> None:
+def test_properties_written_by_java_are_read(tmp_path_factory: pytest.TempPathFactory, given: dict[str, str]) -> None:
     names = {f"x.{name}": value for name, value in given.items()}
     file = tmp_path_factory.mktemp("java") / "server.properties"
     file.write_bytes(javaproperties.dumps(names, ensure_ascii=True).encode("latin-1"))

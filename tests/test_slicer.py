@@ -22,8 +22,8 @@ from controllerd.slicer import (
 from tests.turns import Turns
 
 
-class Clock:
-    """Seconds that pass when told."""
+class SlicerClock:
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -33,8 +33,8 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SlicerClock:
+    return SlicerClock()
 
 
 async def turns_of(slicer: Slicer) -> int:
@@ -43,7 +43,7 @@ async def turns_of(slicer: Slicer) -> int:
     return turns.count
 
 
-async def test_the_loop_gets_no_turn_before_the_slice_is_used_up(clock: Clock) -> None:
+async def test_the_loop_gets_no_turn_before_the_slice_is_used_up(clock: SlicerClock) -> None:
     slicer = Slicer(0.015, clock)
 
     clock.now += 0.014
@@ -51,7 +51,7 @@ async def test_the_loop_gets_no_turn_before_the_slice_is_used_up(clock: Clock) -
     assert await turns_of(slicer) == 0
 
 
-async def test_the_loop_gets_one_turn_once_the_slice_is_used_up(clock: Clock) -> None:
+async def test_the_loop_gets_one_turn_once_the_slice_is_used_up(clock: SlicerClock) -> None:
     slicer = Slicer(0.015, clock)
 
     clock.now += 0.016
@@ -59,7 +59,7 @@ async def test_the_loop_gets_one_turn_once_the_slice_is_used_up(clock: Clock) ->
     assert await turns_of(slicer) == 1
 
 
-async def test_after_a_turn_a_new_slice_begins(clock: Clock) -> None:
+async def test_after_a_turn_a_new_slice_begins(clock: SlicerClock) -> None:
     slicer = Slicer(0.015, clock)
     clock.now += 0.016
     await slicer.yield_to_loop()
@@ -77,7 +77,7 @@ def test_slices_hold_all_items_in_order(items: Sequence[int], slices: list[list[
     assert list(sliced(items, 2)) == slices
 
 
-def test_a_thread_that_computes_lets_go_of_the_interpreter_soon() -> None:
+def test_the_thread_switch_interval_is_short() -> None:
     before = sys.getswitchinterval()
     try:
         prioritise_event_loop()
@@ -114,7 +114,7 @@ async def rounds_until(work: "asyncio.Future[list[None]]", seen: list[str]) -> l
     return rounds
 
 
-async def test_however_many_read_a_round_of_the_loop_has_one_slice_at_most_and_every_other_has_none() -> None:
+async def test_however_many_read_each_second_iteration_of_the_loop_has_one_slice_at_most() -> None:
     turnstile, seen = Turnstile(), list[str]()
 
     work = asyncio.gather(*(Pass(name, 3, seen).run(turnstile) for name in "abcd"))
@@ -133,7 +133,7 @@ async def test_readers_go_on_in_turn_so_that_a_short_read_is_not_held_up_by_long
     assert "".join(seen) == "abcababab"
 
 
-async def test_a_reader_who_leaves_does_not_keep_the_others_waiting() -> None:
+async def test_a_cancelled_reader_does_not_keep_the_others_waiting() -> None:
     turnstile, seen = Turnstile(), list[str]()
     first = asyncio.create_task(Pass("a", 1, seen).run(turnstile))
     second = asyncio.create_task(Pass("b", 1, seen).run(turnstile))
@@ -146,7 +146,7 @@ async def test_a_reader_who_leaves_does_not_keep_the_others_waiting() -> None:
     assert seen == ["b", "c"]
 
 
-async def test_readers_hold_back_until_what_is_more_urgent_is_over() -> None:
+async def test_readers_wait_until_urgent_work_is_done() -> None:
     urgent, seen = [True], list[str]()
     turnstile = Turnstile(lambda: urgent[0])
     reading = asyncio.create_task(Pass("a", 1, seen).run(turnstile))
@@ -160,7 +160,7 @@ async def test_readers_hold_back_until_what_is_more_urgent_is_over() -> None:
     assert seen == ["a"]
 
 
-async def test_readers_go_on_slowly_though_something_urgent_never_ends() -> None:
+async def test_readers_go_on_slowly_while_urgent_work_never_ends() -> None:
     loop, seen = asyncio.get_running_loop(), list[str]()
     began = loop.time()
 
@@ -170,7 +170,7 @@ async def test_readers_go_on_slowly_though_something_urgent_never_ends() -> None
     assert loop.time() - began >= 3 * HOLD_BACK_S
 
 
-async def test_a_pass_lets_go_of_the_loop_after_each_slice() -> None:
+async def test_a_pass_yields_to_the_loop_after_each_slice() -> None:
     with Turns() as turns:
         seen = [item async for item in Slicer(0.0).each(range(3 * SLICE))]
 
@@ -178,7 +178,7 @@ async def test_a_pass_lets_go_of_the_loop_after_each_slice() -> None:
     assert turns.count == 3
 
 
-async def test_what_is_taken_out_meanwhile_is_still_passed() -> None:
+async def test_an_item_removed_meanwhile_is_still_passed() -> None:
     items = {1, 2, 3}
 
     async for item in Slicer().each(items):

@@ -1,4 +1,4 @@
-"""What readers see after a publication."""
+"""The cluster snapshot that readers see after a publication."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def image(name: str) -> TopicImage:
 
 
 @pytest.mark.parametrize("number", range(20))
-def test_a_topic_id_that_went_to_another_topic_leads_to_that_one(number: int) -> None:
+def test_a_topic_id_that_moved_to_another_topic_names_that_one(number: int) -> None:
     """Both topics are published in one go, in any order."""
     context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
     context.put_topic(image("before"))
@@ -82,16 +82,16 @@ def test_readers_see_the_deletion_of_a_topic_until_it_is_gone() -> None:
     assert snapshot.deletions == {}
 
 
-def test_readers_see_how_many_replicas_brokers_owe() -> None:
+def test_readers_see_how_many_replicas_brokers_still_have_to_delete() -> None:
     context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
     context.pending_deletions.set(BrokerId(3), {TopicPartition("t", 0): None, TopicPartition("t", 1): None})
 
     publish(context, snapshot)
 
-    assert snapshot.debts == {3: 2}
+    assert snapshot.pending_deletions == {3: 2}
 
 
-async def test_whoever_waits_for_the_next_picture_sees_it() -> None:
+async def test_a_task_that_waits_for_the_next_version_sees_it() -> None:
     context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
     waiting = [asyncio.create_task(snapshot.next_version()) for _ in range(2)]
     await asyncio.sleep(0)
@@ -103,7 +103,7 @@ async def test_whoever_waits_for_the_next_picture_sees_it() -> None:
     assert (snapshot.version, list(snapshot.topics)) == (1, ["t"])
 
 
-async def test_whoever_stopped_waiting_is_in_nobodys_way() -> None:
+async def test_a_cancelled_wait_does_not_disturb_the_next_publication() -> None:
     context, snapshot = ControllerContext(), ClusterSnapshot(2_000_000_000)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):

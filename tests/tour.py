@@ -1,4 +1,4 @@
-"""A tour through all events: what each was seen to write and send, by the audit log. For the page about events."""
+"""A tour through all events: the writes and requests of each, from the audit log. For the page about events."""
 
 import re
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features, TopicPartition
@@ -35,7 +35,7 @@ _SHAPES: Final = (
 
 @dataclass
 class Effects:
-    """What an event wrote, as operation and shape of the path, and which requests it sent."""
+    """The writes of an event, as operation and shape of the path, and the requests it sent."""
 
     writes: set[str] = field(default_factory=set)
     sends: set[str] = field(default_factory=set)
@@ -79,7 +79,7 @@ async def tour() -> dict[str, Effects]:
 
 
 async def _stories() -> list[Record]:
-    """What no trace has: the role, configurations, quarantine, features, brokers that never return."""
+    """Records that no trace has: the role, configurations, quarantine, features, brokers that never return."""
     return [*await _role(), *await _cluster(), *await _topics(), *await _operators(), *await _old_protocol()]
 
 
@@ -114,7 +114,7 @@ async def _cluster() -> list[Record]:
     epoch = world.context.brokers[BrokerId(1)].epoch
     await _put(world, responses.UpdateMetadataResponseReceived(BrokerId(1), epoch, 1, KafkaError.NONE))
     await _put(world, responses.ApiVersionsReceived(BrokerId(1), epoch, Release(3, 9)))
-    said = Answer(epoch, understood({"num.partitions": "6"}))
+    said = SettingsAnswer(epoch, understood({"num.partitions": "6"}))
     await _put(world, responses.BrokerSettingsReceived({BrokerId(1): said}, world.context.epochs()))
     await _put(world, cluster.BrokerRefresh(BrokerId(1)))
     await world.call(reassignments.ListPartitionReassignments(None))
@@ -126,7 +126,7 @@ async def _cluster() -> list[Record]:
     world.tree.put("/brokers/topics/orders/partitions/1/state", state or b"")
     await _put(world, cluster.QuarantineCheck())
     path = "/brokers/topics/orders/partitions/1/state"
-    world.tree.put(path, world.tree.nodes[path].data or b"")  # by a stranger
+    world.tree.put(path, world.tree.nodes[path].data or b"")  # by another client
     suspect = cluster.Difference(path, world.context.leadership(TopicPartition("orders", 1)), None)
     await _put(world, cluster.SelfAudit(suspects=frozenset({suspect})))
     world.die(3)

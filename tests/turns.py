@@ -1,4 +1,4 @@
-"""Counts the turns of the event loop, so that a test can say that a long pass let go of it, without a clock."""
+"""Counts the iterations of the event loop, so that a test can check without a clock that a long pass yielded."""
 
 import asyncio
 from types import TracebackType
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Turns:
-    """How often the loop came round while the block was open."""
+    """The number of iterations of the loop during the block."""
 
     def __init__(self) -> None:
         self.count = -1

@@ -1,4 +1,4 @@
-"""AlterPartition (KIP-497), read and written by hand: one request may name every partition that a broker leads."""
+"""Decode and encode AlterPartition (KIP-497) by hand: one request may name every partition that a broker leads."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _REFUSED: Final = LeaderAndIsr(BrokerId(0), 0, (), 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionQuery:
-    """The request as it came: topics by name (before version 2) or by base64url id, each with its partitions."""
+    """A decoded request: topics by name (before version 2) or by base64url id, each with its partitions."""
 
     broker: BrokerId
     broker_epoch: int
@@ -40,7 +40,7 @@ Outcome = LeaderAndIsr | KafkaError
 
 
 class UnknownRecoveryState(MalformedMessage):
-    """The request can be read, but for a leader recovery state that this version of ours does not have."""
+    """The request has an unknown leader recovery state, and is valid otherwise."""
 
 
 def decode_alter_partition(request: Request) -> AlterPartitionQuery:
@@ -116,7 +116,7 @@ def _plain_partition(members: int) -> struct.Struct:
 def encode_alter_partition(
     head: RequestHeader, error: KafkaError, topics: Mapping[str, Sequence[tuple[int, Outcome]]]
 ) -> bytes:
-    """The response: ``topics`` by name or id, as the request's version has them."""
+    """Encode the response: ``topics`` by name or id, as in the request's version."""
     out = [
         encode_response_header(head.api_key, head.version, head.correlation_id),
         struct.pack(">ih", 0, error),

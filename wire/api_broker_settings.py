@@ -1,4 +1,4 @@
-"""DescribeConfigs as a client of a broker: what it says of its own settings; kio does the bytes."""
+"""Read the settings of a broker by DescribeConfigs; kio encodes and decodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -22,7 +22,7 @@ class NotAuthorized(MalformedMessage):
 
 
 def encode_settings_query(broker: BrokerId, names: Sequence[str], *, with_hidden: bool = False) -> bytes:
-    """The body of a request for these settings; only the broker itself can answer it.
+    """Encode the body of a request for these settings; only the broker itself can answer it.
 
     ``with_hidden`` also asks for the values that the dynamic default of all brokers overrides.
     """

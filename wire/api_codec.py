@@ -1,6 +1,6 @@
-"""Responses of the Kafka-protocol server from plain values, with the schema of exactly the version that was asked.
+"""Encode responses of the Kafka-protocol server from plain values, with the schema of exactly the request's version.
 
-A response leaves exact or not at all, because a body that a broker cannot parse ends its JVM (``wire.md`` G-1).
+A response is sent exact or not at all, because a body that a broker cannot parse ends its JVM (``wire.md`` G-1).
 """
 
 from collections.abc import Callable, Mapping
@@ -22,14 +22,14 @@ _LONGEST_TEXT: Final = 2**15 - 1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One frame, without its length, and the start of its header; the rest is decoded when it is needed."""
+    """One frame, without its length, and the start of its header; the rest is decoded later."""
 
     head: RequestHeader
     frame: bytes
 
 
 def entity_of(request: Request, *, may_follow: bytes = b"") -> Any:
-    """The kio entity of a request, behind which ``may_follow`` is passed over.
+    """Decode the kio entity of a request; the bytes ``may_follow`` behind it are ignored.
 
     :raises UnknownApi: no such version. :raises MalformedMessage: bad bytes.
     """
@@ -37,10 +37,10 @@ def entity_of(request: Request, *, may_follow: bytes = b"") -> Any:
 
 
 def respond(head: RequestHeader, values: Mapping[str, object], *, version: int | None = None) -> bytes:
-    """The response to ``head`` (header and body, without the length) from plain values named as kio names them.
+    """Encode the response to ``head`` (header and body, without the length) from plain values with kio's names.
 
-    Values that this version does not carry are left out; nested entities are mappings. ``version`` differs from the
-    request's only for ApiVersions, whose refusal is always version 0.
+    Values that this version does not have are left out; nested entities are mappings. ``version`` differs from the
+    request's only for ApiVersions, whose refusal always has version 0.
 
     :raises TypeError, ValueError: a value is missing or does not fit; nothing may be sent then.
     """
@@ -91,7 +91,7 @@ def _nested_type(hint: Any) -> type[Any] | None:
 
 
 def _cut(text: str | None) -> str | None:
-    """As much of a text as a string holds: it may repeat a name of the client's that is as long as names can be."""
+    """Cut a text to the length of a string: it may contain a name from the client of the maximum length."""
     return None if text is None else text.encode()[:_LONGEST_TEXT].decode(errors="ignore")
 
 

@@ -1,4 +1,4 @@
-"""ElectLeaders (KIP-183, KIP-460), by hand like its hot relatives: "all partitions" may be every one of the cluster."""
+"""Decode and encode ElectLeaders (KIP-183, KIP-460) by hand: a request may be about every partition of the cluster."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ FIRST_WITH_TYPE: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersQuery:
-    """The request as it came; ``partitions`` is None for all of them."""
+    """A decoded request; ``partitions`` is None for all of them."""
 
     election_type: int
     partitions: Sequence[TopicPartition] | None
@@ -26,7 +26,7 @@ class ElectLeadersQuery:
 
 
 class RowResult(NamedTuple):
-    """The outcome of one partition. With None clients print their own sentence for the error."""
+    """The outcome of one partition. Without a message, clients print their own text for the error."""
 
     partition: int
     error: KafkaError
@@ -58,7 +58,7 @@ def _read_partitions(cursor: Cursor) -> list[TopicPartition] | None:
 
 
 def encode_elect_leaders(head: RequestHeader, error: KafkaError, topics: Mapping[str, Sequence[RowResult]]) -> bytes:
-    """The response. Version 0 has no top-level error: there it is not said."""
+    """Encode the response. Version 0 has no top-level error, so it is left out."""
     form = FORMATS[is_flexible(head.api_key, head.version)]
     top_level = struct.pack(">h", error) if head.version >= FIRST_WITH_TYPE else b""
     out = [

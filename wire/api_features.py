@@ -55,6 +55,6 @@ def _update(row: Any) -> FeatureUpdate | None:
 def encode_update_features(
     head: RequestHeader, error: KafkaError, message: str | None, results: Iterable[FeatureResult]
 ) -> bytes:
-    """The response: a top-level error with its message, and what became of each feature."""
+    """Encode the response: a top-level error with its message, and the outcome of each feature."""
     rows = [{"feature": name, "error_code": code, "error_message": text} for name, code, text in results]
     return respond(head, {"error_code": error, "error_message": message, "results": rows})

@@ -42,11 +42,11 @@ def encode_api_versions(head: RequestHeader, error: KafkaError, ranges: Mapping[
     return respond(head, {"error_code": error, "api_keys": keys}, version=version)
 
 
-# -- what brokers ask of their controller ------------------------------------------------------------------------------
+# -- requests of brokers to their controller ---------------------------------------------------------------------------
 
 
 class BrokerQuery(NamedTuple):
-    """A broker and the epoch it believes to have; -1: it did not say."""
+    """A broker and its epoch as it knows it; -1: the request has none."""
 
     broker: BrokerId
     broker_epoch: int
@@ -59,17 +59,17 @@ def decode_broker_query(request: Request) -> BrokerQuery:
 
 
 def encode_controlled_shutdown(head: RequestHeader, error: KafkaError, remaining: Iterable[TopicPartition]) -> bytes:
-    """The partitions that the broker still leads."""
+    """Encode the partitions that the broker still leads."""
     rows = [{"topic_name": tp.topic, "partition_index": tp.partition} for tp in sorted(remaining)]
     return respond(head, {"error_code": error, "remaining_partitions": rows})
 
 
 def encode_allocate_producer_ids(head: RequestHeader, error: KafkaError, start: int = 0, length: int = 0) -> bytes:
-    """A block of producer ids, or why there is none."""
+    """Encode a block of producer ids, or the error."""
     return respond(head, {"error_code": error, "producer_id_start": start, "producer_id_len": length})
 
 
-# -- what clients ask --------------------------------------------------------------------------------------------------
+# -- requests of clients -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def decode_init_producer_id(request: Request) -> InitProducerIdQuery:
 
 
 def encode_init_producer_id(head: RequestHeader, error: KafkaError, producer_id: int = -1) -> bytes:
-    """A producer id of epoch 0, or why there is none."""
+    """Encode a producer id of epoch 0, or the error."""
     epoch = 0 if error is KafkaError.NONE else -1
     return respond(head, {"error_code": error, "producer_id": producer_id, "producer_epoch": epoch})
 
@@ -112,7 +112,7 @@ def decode_describe_cluster(request: Request) -> DescribeClusterQuery:
 def encode_describe_cluster(
     head: RequestHeader, cluster_id: str, controller_id: int, nodes: Sequence[NodeRow], operations: int
 ) -> bytes:
-    """The cluster as the listener shows it."""
+    """Encode the cluster with the endpoints of one listener."""
     rows = [{"broker_id": node.node_id, "host": node.host, "port": node.port, "rack": node.rack} for node in nodes]
     return respond(
         head,
@@ -127,7 +127,7 @@ def encode_describe_cluster(
 
 
 def encode_describe_cluster_error(head: RequestHeader, error: KafkaError, message: str) -> bytes:
-    """A refusal."""
+    """Encode an error."""
     values = {"error_code": error, "error_message": message, "cluster_id": "", "brokers": ()}
     return respond(head, values)
 
@@ -151,7 +151,7 @@ def decode_config_resources(request: Request) -> list[ConfigResource]:
 
 
 def encode_config_results(head: RequestHeader, resources: Iterable[ConfigResource], error: KafkaError) -> bytes:
-    """Every resource accepted with nothing to report, or refused for the same reason."""
+    """Encode every resource without configs, or with the same error."""
     rows = [
         {
             "error_code": error,
@@ -174,7 +174,7 @@ def decode_api_ranges(head: RequestHeader, frame: bytes) -> Mapping[int, Version
     return {row.api_key: VersionRange(row.min_version, row.max_version) for row in present(answer.api_keys)}
 
 
-# Java's admin client reads an answer without any directory as a refusal, and fails for the brokers beside us too.
+# Java's admin client takes a response without a directory as a refusal, and then fails for the other brokers too.
 _NO_LOG_DIR: Final = {
     "error_code": KafkaError.NONE,
     "log_dir": "none",
@@ -199,9 +199,9 @@ _TRANSACTION_STATES: Final = frozenset(
 
 
 def answer_nothing(request: Request) -> bytes:
-    """ListGroups, ListTransactions or DescribeLogDirs of a node that holds no data.
+    """Encode an empty response to ListGroups, ListTransactions or DescribeLogDirs, for a node without records.
 
-    Filters for states that no transaction can have are named in the answer, as brokers do it.
+    Unknown transaction states in the filter are listed in the response, as by brokers.
 
     :raises MalformedMessage: the request cannot be read.
     """
@@ -212,7 +212,7 @@ def answer_nothing(request: Request) -> bytes:
 
 
 def present(items: Sequence[Any] | None) -> Sequence[Any]:
-    """An array that must not be null. :raises MalformedMessage: it is."""
+    """Return an array that must not be null. :raises MalformedMessage: it is null."""
     if items is None:
         raise MalformedMessage("an array is null that must not be")
     return items

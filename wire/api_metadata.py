@@ -1,6 +1,6 @@
-"""Metadata, encoded by hand in pieces: an answer may hold all partitions, and must not block the event loop.
+"""Encode Metadata by hand in pieces: a response may have all partitions, and must not block the event loop.
 
-The layout of all versions 0 to 12 is here once; the tests hold it against kio's schemas, version by version.
+This module has the layout of all versions 0 to 12; the tests compare each version with kio's schema.
 """
 
 import struct
@@ -48,7 +48,7 @@ class MetadataQuery:
 
 
 class NodeRow(NamedTuple):
-    """One broker, at the listener that was asked on."""
+    """One broker, with its endpoint for the listener of the request."""
 
     node_id: int
     host: str
@@ -81,7 +81,7 @@ class TopicRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetadataHead:
-    """Everything of an answer but its topics."""
+    """A response without its topics."""
 
     nodes: Sequence[NodeRow]
     cluster_id: str | None
@@ -106,8 +106,10 @@ def decode_metadata(request: Request) -> MetadataQuery:
 
 
 def _without_padding(request: Request) -> Request:
-    """Undo a fault of librdkafka (its issue 5049): in flexible versions it writes the null list of all topics as four
-    bytes instead of one. Brokers read past it because they ignore what follows a body; we read what was meant.
+    """Correct a bug of librdkafka (its issue 5049).
+
+    In flexible versions it writes the null list of all topics as four bytes instead of one. Brokers do not notice it,
+    because they ignore bytes behind a body.
     """
     if request.head.version < _FLEXIBLE:
         return request
@@ -127,7 +129,7 @@ def _topic_id(topic: object) -> str | None:
 def encode_metadata(
     request: RequestHeader, answer: MetadataHead, topics: Sequence[TopicRow], *, slice_size: int = 1_000
 ) -> Iterator[bytes]:
-    """The pieces of a response, each of about ``slice_size`` rows: give the loop a turn between two of them."""
+    """Yield the pieces of a response, each of about ``slice_size`` rows; the caller may yield to the loop between."""
     layout = _Layout(request.version)
     piece = [
         encode_response_header(request.api_key, request.version, request.correlation_id),
@@ -212,7 +214,7 @@ def _partition_struct(
     isr: int,
     offline: int,
 ) -> tuple[struct.Struct, bytes, bytes, bytes]:
-    """The layout of a partition with so many members, and the encoded lengths of its three arrays."""
+    """Return the layout of a partition with arrays of these lengths, and the encoded lengths."""
     lengths = [FORMATS[flexible].count(n) for n in (replicas, isr, max(offline, 0))]
     arrays = "".join(f"{len(lengths[i])}s{n}i" for i, n in enumerate((replicas, isr, offline)) if n >= 0)
     return struct.Struct(f">hii{'i' * epochs}{arrays}{int(flexible)}s"), lengths[0], lengths[1], lengths[2]

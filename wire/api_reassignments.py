@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455), by hand: one request may move everything."""
+"""Decode and encode AlterPartitionReassignments and ListPartitionReassignments (KIP-455) by hand.
+
+One request may be about every partition of the cluster.
+"""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +24,9 @@ class WantedReplicas(NamedTuple):
 
 
 def decode_alter_reassignments(request: Request) -> list[WantedReplicas]:
-    """The rows of AlterPartitionReassignments in their order, repeated ones too. Its timeout is of no use: the answer
-    comes when the reassignments have begun.
+    """Decode the rows of AlterPartitionReassignments in their order, repeated ones too.
+
+    The timeout is ignored: the response is sent when the reassignments have begun.
 
     :raises MalformedMessage: anything is wrong with the bytes.
     """
@@ -41,7 +45,7 @@ def decode_alter_reassignments(request: Request) -> list[WantedReplicas]:
 
 
 def decode_list_reassignments(request: Request) -> list[TopicPartition] | None:
-    """The partitions that ListPartitionReassignments asks for; None for all. :raises MalformedMessage: bad bytes."""
+    """Decode the partitions of ListPartitionReassignments; None for all. :raises MalformedMessage: bad bytes."""
     cursor = _cursor(request)
     cursor.int32()
     topics = cursor.nullable_count()
@@ -57,7 +61,7 @@ def decode_list_reassignments(request: Request) -> list[TopicPartition] | None:
 def encode_alter_reassignments(
     head: RequestHeader, error: KafkaError, message: str | None, topics: Mapping[str, Sequence[RowResult]]
 ) -> bytes:
-    """The response: a top-level error with its message, and what became of each partition."""
+    """Encode the response: a top-level error with its message, and the outcome of each partition."""
     out = [_start(head, error, message), FLEXIBLE.count(len(topics))]
     for topic, rows in topics.items():
         out.append(FLEXIBLE.string(topic) + FLEXIBLE.count(len(rows)))
@@ -76,7 +80,7 @@ def encode_list_reassignments(
     message: str | None,
     topics: Mapping[str, Sequence[tuple[int, ReplicaAssignment]]],
 ) -> bytes:
-    """The response: the partitions that are being reassigned, with the replicas that come and go."""
+    """Encode the response: the partitions that are being reassigned, with their adding and removing replicas."""
     out = [_start(head, error, message), FLEXIBLE.count(len(topics))]
     for topic, rows in topics.items():
         out.append(FLEXIBLE.string(topic) + FLEXIBLE.count(len(rows)))

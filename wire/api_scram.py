@@ -1,4 +1,4 @@
-"""SCRAM credentials of users (KIP-554): the requests about them from and to our own values; kio does the bytes.
+"""Convert requests about SCRAM credentials of users (KIP-554); kio encodes and decodes.
 
 Salts and salted passwords are secrets: no representation of these values shows them.
 """
@@ -62,6 +62,6 @@ def decode_alter_scram(request: Request) -> AlterScramQuery:
 
 
 def encode_alter_scram(head: RequestHeader, users: Iterable[ScramResult], throttle_ms: int = 0) -> bytes:
-    """The response to AlterUserScramCredentials: what became of each user."""
+    """Encode the response to AlterUserScramCredentials: the outcome of each user."""
     rows = [{"user": user, "error_code": error, "error_message": message} for user, error, message in users]
     return respond(head, {"throttle_time": throttle(throttle_ms), "results": rows})

@@ -1,7 +1,7 @@
-"""A client's connection to one broker: ask, wait for the answer, one question at a time.
+"""A client's connection to one broker, with one request in flight.
 
-Whatever goes wrong - time, network, bytes - closes the connection, because it is no longer known which answer would
-come next. The caller opens a new one.
+Every failure (timeout, network, malformed bytes) closes the connection, because the next response could belong to
+another request. The caller opens a new connection.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _API_VERSIONS: Final = 3
 
 
 class KafkaConnection:
-    """An open connection. Not for use by two tasks at once."""
+    """An open connection. Two tasks must not use it at once."""
 
     def __init__(
         self, link: Link, client_id: str, request_timeout_s: float, limit: int, may_send: Callable[[], bool]
@@ -57,11 +57,11 @@ class KafkaConnection:
         limit: int = MAX_FRAME_BYTES,
         may_send: Callable[[], bool] = lambda: True,
     ) -> Self:
-        """Open a connection; ``limit`` is the most bytes that an answer may have.
+        """Open a connection; ``limit`` is the largest size of a response in bytes.
 
-        ``may_send`` is asked before each part of a request leaves.
+        ``may_send`` is called before each part of a request is sent.
 
-        :raises OSError: it cannot be had (refused, unreachable, ``TimeoutError``).
+        :raises OSError: it cannot be opened (refused, unreachable, ``TimeoutError``).
         """
         async with asyncio.timeout(connect_timeout_s):
             link = await transport.open(host, port)
@@ -73,9 +73,9 @@ class KafkaConnection:
         return self._open and not self._link.ended()
 
     async def request(self, api_key: int, version: int, *body: bytes, correlation_id: int | None = None) -> bytes:
-        """Send a request whose body comes in parts, each when the one before has left; gives the body of the answer.
+        """Send a request, part by part; return the body of the response.
 
-        ``correlation_id`` is given to repeat a request unchanged; by default the connection counts.
+        ``correlation_id`` repeats a request unchanged; by default the connection counts.
 
         :raises TimeoutError: no answer in time. :raises OSError: the connection broke. :raises WireError: the peer
             closed it, or its answer is no answer to this. Either way the connection is closed then, and also when the
@@ -130,12 +130,12 @@ class KafkaConnection:
             raise
 
     def abort(self) -> None:
-        """Close at once: what is buffered is never sent."""
+        """Close at once; buffered bytes are never sent."""
         self._open = False
         self._link.abort()
 
     async def close(self) -> None:
-        """Close and wait until the socket is gone."""
+        """Close and wait until the socket is closed."""
         self.abort()
         await self._link.wait_closed()
 
@@ -147,7 +147,7 @@ def _software_version() -> str:
 
 
 def decode_api_versions(answer: bytes, *, flexible: bool) -> dict[int, VersionRange]:
-    """The body of an ApiVersions response, version 0 or 3. :raises MalformedMessage: it is none, or an error."""
+    """Decode the body of an ApiVersions response, version 0 or 3. :raises MalformedMessage: it is none, or an error."""
     cursor = Cursor(answer, flexible=flexible)
     error = cursor.int16()
     if error != KafkaError.NONE:

@@ -1,11 +1,11 @@
 """The bodies of control requests, and the parts that their encoders and decoders share.
 
-A body may have megabytes. It is made step by step, so that the event loop gets its turns, and kept in blocks that are
+A body may have megabytes. It is encoded in steps, so that the event loop is not blocked, and kept in blocks that are
 never copied. The sender writes one block after the other and waits in between, so that a socket buffers one block only.
 
 LeaderAndIsr and UpdateMetadata have the same partition states: a start, the ISR, the partition epoch, and a rest that
-is equal for partitions with the same replicas. So a template for each combination of ISR and rest packs a state in one
-call. Answers to LeaderAndIsr (below version 5) and StopReplica have an error for each named partition.
+is equal for partitions with the same replicas. A template for each combination of ISR and rest therefore packs a state
+in one call. Responses to LeaderAndIsr (below version 5) and StopReplica have an error for each named partition.
 """
 
 import struct
@@ -25,13 +25,13 @@ ROWS_PER_STEP: Final = 1_000
 
 
 class Blocks:
-    """Bytes that are made in pieces of any size.
+    """Bytes that are encoded in pieces of any size.
 
-    Several tasks may wait for them: each makes pieces, none is made twice.
+    Several tasks may wait for them: each encodes pieces, and no piece is encoded twice.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
-        """A piece may be empty: then a step's worth of work was done, and there is nothing to show for it yet."""
+        """A piece may be empty: a step of the work was done, and its bytes come with a later piece."""
         self._pieces = iter(pieces)
         self._small: list[bytes] = []
         self._size = 0
@@ -40,7 +40,7 @@ class Blocks:
         """Whether making a piece raised: a later caller must not take a part of the body for all of it."""
 
     def step(self) -> bool:
-        """Go on by one piece; false when there is none left."""
+        """Encode one piece; return False if none is left."""
         if self._has_failed:
             raise IllegalState("a body that could not be made was asked for again")
         self._has_failed = True
@@ -93,10 +93,10 @@ class Templates(dict[K, tuple[Pack, bytes, bytes]]):
 
 
 class ByTopic:
-    """Packed states by topic, topics in the order in which they first came: an array of topics, or of states."""
+    """Packed states by topic, in the order of the first state of each topic: an array of topics, or of states."""
 
     def __init__(self, form: Format, *, grouped: bool) -> None:
-        """Not ``grouped`` is how old versions have it: each state says its topic."""
+        """``grouped``: states are grouped by topic; in old versions each state contains its topic."""
         self._form = form
         self._grouped = grouped
         self._runs: dict[str, list[bytes]] = {}
@@ -109,7 +109,7 @@ class ByTopic:
         self._counts[topic] = self._counts.get(topic, 0) + len(states)
 
     def array(self, head: Callable[[str], bytes]) -> Iterator[bytes]:
-        """The array; ``head`` is what stands before the states of a topic, where they are grouped."""
+        """Encode the array; ``head`` returns the bytes before the states of a topic, if they are grouped."""
         form = self._form
         if self._grouped:
             yield form.count(len(self._runs))
@@ -127,7 +127,7 @@ _BY_CODE: Final = {error.value: error for error in KafkaError}
 
 
 def error_of(code: int) -> KafkaError:
-    """The error of this code; one that we have no name for is an unknown server error."""
+    """Return the error of a code; an unknown code becomes UNKNOWN_SERVER_ERROR."""
     return _BY_CODE.get(code, KafkaError.UNKNOWN_SERVER_ERROR)
 
 
@@ -153,7 +153,7 @@ def read_named_errors(cursor: Cursor) -> Generator[None, None, dict[TopicPartiti
 
 
 def _same_topic(cursor: Cursor, name: bytes, most: int) -> Iterator[tuple[int, int]]:
-    """The rows that follow with the same topic and without tags, all of one size: up to 100,000 come in few runs."""
+    """Read the following rows with the same topic and without tags, all of one size: 100,000 rows need few calls."""
     row, no_tags = _row(len(name), len(cursor.tags)), cursor.tags
     at_once = 1
     while whole := len(rows := cursor.peek(row.size * min(most, at_once))) // row.size:

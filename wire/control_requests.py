@@ -1,4 +1,4 @@
-"""Control requests to bytes and answers back: one door to the hand-made encoders of the three APIs."""
+"""Encode control requests and decode their responses, by the hand-written codecs of the three APIs."""
 
 from collections.abc import Generator, Sequence
 from operator import itemgetter
@@ -17,7 +17,7 @@ from wire.versions import ApiKey
 
 
 def api_key(request: ControlRequest) -> ApiKey:
-    """The API of a control request."""
+    """Return the API of a control request."""
     match request:
         case LeaderAndIsrRequest():
             return ApiKey.LEADER_AND_ISR
@@ -48,12 +48,12 @@ def has_topic_ids(request: ControlRequest) -> bool:
 
 
 def split(request: ControlRequest, version: int) -> Sequence[ControlRequest]:
-    """The requests that say the same in this version, in the order in which they are sent; nearly always itself."""
+    """Return the equivalent requests of this version, in the order of sending; nearly always the request itself."""
     return stop_replica.split(request, version) if isinstance(request, StopReplicaRequest) else (request,)
 
 
 def encode(request: ControlRequest, version: int) -> tuple[bytes, ...]:
-    """The body in this version, in blocks; blocks that brokers share are never copied."""
+    """Encode the body in this version, in blocks; blocks that brokers share are never copied."""
     match request:
         case LeaderAndIsrRequest():
             return leader_and_isr.encode(request, version)
@@ -66,7 +66,7 @@ def encode(request: ControlRequest, version: int) -> tuple[bytes, ...]:
 
 
 async def encode_in_turns(request: ControlRequest, version: int) -> tuple[bytes, ...]:
-    """As ``encode``, but a body of very many partitions is made with turns for the event loop in between."""
+    """Encode as ``encode``, but yield to the event loop in between for a body of very many partitions."""
     match request:
         case LeaderAndIsrRequest():
             return await leader_and_isr.encode_in_turns(request, version)
@@ -79,7 +79,7 @@ async def encode_in_turns(request: ControlRequest, version: int) -> tuple[bytes,
 
 
 def decode_response(request: ControlRequest, version: int, body: bytes) -> ControlResponse:
-    """The answer to this request in this version. :raises MalformedMessage: the bytes do not follow the schema."""
+    """Decode the response to a request in this version. :raises MalformedMessage: the bytes violate the schema."""
     steps = _decoding(request, version, body)
     while True:
         try:
@@ -90,7 +90,7 @@ def decode_response(request: ControlRequest, version: int, body: bytes) -> Contr
 
 
 async def decode_in_turns(request: ControlRequest, version: int, body: bytes) -> ControlResponse:
-    """As ``decode_response``, but an answer about very many partitions is read with turns for the event loop."""
+    """Decode as ``decode_response``, but yield to the event loop for a response about very many partitions."""
     steps, slicer = _decoding(request, version, body), Slicer()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Frames and headers: where a message begins and ends on a connection, and whose answer it is."""
+"""Frames and headers: the bounds of messages on a connection, and the request that a response belongs to."""
 
 import asyncio
 import struct
@@ -31,7 +31,7 @@ class RequestHeader(NamedTuple):
 
 
 async def read_frame(reader: ExactReader, limit: int = MAX_FRAME_BYTES) -> bytes | None:
-    """The content of the next frame; None when the stream ends between two frames.
+    """Read the content of the next frame; None if the stream ends between two frames.
 
     :raises NegativeFrame: the announced size is below zero.
     :raises FrameTooLarge: it is beyond ``limit`` bytes; nothing more was read.
@@ -64,7 +64,7 @@ def encode_frame(*parts: bytes) -> bytes:
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The header as this API and version wants it."""
+    """Encode the header in the form of its API and version."""
     start = _REQUEST_START.pack(header.api_key, header.version, header.correlation_id)
     match request_header_version(header.api_key, header.version):
         case 0:
@@ -76,7 +76,7 @@ def encode_request_header(header: RequestHeader) -> bytes:
 
 
 def peek_request(frame: bytes) -> RequestHeader:
-    """API key, version and correlation id: the part that is the same in every header version. The client id is None.
+    """Decode API key, version and correlation id, which all header versions share. The client id is None.
 
     :raises MalformedMessage: the frame is shorter than that.
     """

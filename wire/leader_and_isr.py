@@ -26,7 +26,7 @@ _ROW_SIZE: Final = 7
 """A row of an answer: partition, error code, and the empty tags of a flexible version."""
 _ZEROS_IN_ROW: Final = (4, 5, 6)
 UNKNOWN_TYPE: Final = 0
-"""A ZooKeeper-mode controller does not say whether a request is full or incremental."""
+"""The type of requests: a controller in ZooKeeper mode does not state whether a request is full or incremental."""
 
 
 def _form(version: int) -> Format:
@@ -115,9 +115,9 @@ def _live_leaders(request: LeaderAndIsrRequest, version: int) -> bytes:
 
 
 def decode_response(request: LeaderAndIsrRequest, version: int, body: bytes) -> Generator[None, None, ControlResponse]:
-    """The broker's answer, in steps. From version 5 on it is keyed by topic id: the request says which topic is meant.
+    """Decode the broker's response, in steps. From version 5 on it has topic ids, whose names are in the request.
 
-    :raises MalformedMessage: the bytes do not follow the schema, or name a topic id that was not asked for.
+    :raises MalformedMessage: the bytes do not follow the schema, or contain a topic id that is not in the request.
     """
     cursor = Cursor(body, flexible=_form(version).flexible)
     error = error_of(cursor.int16())
@@ -146,12 +146,12 @@ def _errors_by_id(
 
 
 def _without_id(request: LeaderAndIsrRequest) -> str | None:
-    """A topic that was asked for without an id: before 2.8 none has one, and then such a version is not chosen."""
+    """Return a topic of the request without an id, if any: versions with ids are avoided for such a request."""
     return next((tp.topic for tp in request.partitions if tp.topic not in request.topic_ids), None)
 
 
 def _errors_of(cursor: Cursor, topic: str) -> dict[TopicPartition, KafkaError]:
-    """The errors of one topic; without looking at each partition if there are none, as there nearly always are."""
+    """Return the errors of one topic; if there are none, which is usual, without a loop over its partitions."""
     count = cursor.count()
     rows = cursor.peek(count * _ROW_SIZE)
     if all(rows[place::_ROW_SIZE].count(0) == count for place in _ZEROS_IN_ROW):

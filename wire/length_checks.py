@@ -1,7 +1,7 @@
-"""A check of the lengths in a message without tagged fields (before KIP-482), made before kio reads it.
+"""Check the lengths in a message without tagged fields (before KIP-482), before kio decodes it.
 
-kio takes a string or bytes of a length below that of null for something and goes back by so much. An array that says it
-has two thousand million of them would be read from the same few bytes until the memory is full.
+kio accepts a string or bytes with a length below that of null, and moves its position back by that length. An array
+that announces two thousand million of them would be read from the same few bytes until the memory is full.
 """
 
 from collections.abc import Callable

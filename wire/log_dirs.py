@@ -1,6 +1,6 @@
-"""DescribeLogDirs as a client of a broker: how large its replicas are. By hand, because there may be very many.
+"""Encode and decode DescribeLogDirs by hand: the sizes of a broker's replicas, of which there may be very many.
 
-Version 1 has no compact types and is spoken by every broker since Kafka 2.0.
+Version 1 has no compact types, and every broker since Kafka 2.0 supports it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _INT32: Final = Struct(">i")
 
 
 def encode_log_dirs_query(partitions: Iterable[TopicPartition]) -> bytes:
-    """The body of a request for these replicas of the broker that is asked."""
+    """Encode the body of a request for these replicas."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -35,7 +35,7 @@ def _topic(name: str, partitions: Sequence[int]) -> bytes:
 
 
 class Portion(NamedTuple):
-    """Some replicas of a broker, each with its bytes and its own idea of what it lacks; or a directory that failed."""
+    """Some replicas of a broker, each with its size and its lag in bytes; or a log directory that failed."""
 
     rows: Mapping[TopicPartition, tuple[int, int]]
     failed: str | None = None
@@ -44,9 +44,9 @@ class Portion(NamedTuple):
 def decode_log_dirs(body: bytes) -> Iterator[Portion]:
     """Yield the replicas of a broker in portions, so that the caller can yield to the event loop in between.
 
-    A replica that moves to another directory is told of as it is where it was.
+    A replica that moves to another log directory is reported with its size in the former one.
 
-    :raises MalformedMessage: it is no such answer.
+    :raises MalformedMessage: the body is no such response.
     """
     cursor = Cursor(body, _THROTTLE_TIME)
     for _ in range(cursor.count()):

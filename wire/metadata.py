@@ -1,7 +1,7 @@
-"""The metadata of one broker, for comparisons of brokers: tests, the story, the CLI.
+"""Read the metadata of one broker, for comparisons of brokers by tests, the demo and the CLI.
 
-kio decodes an answer in one go, which takes seconds for 100,000 partitions. ``walk_topics`` reads the same answer a
-partition at a time, so that the event loop gets its turns; ``tests/wire`` compares the two.
+kio decodes a response in one call, which takes seconds for 100,000 partitions. ``walk_topics`` decodes the same bytes
+one partition at a time, so that the event loop is not blocked; ``tests/wire`` compares the two.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Transports: how bytes reach a peer. TLS and SASL are transports, and a simulation has one of its own."""
+"""Transports, which open connections and accept them: plain, TLS, SASL; the simulation has one of its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ class Link(Protocol):
         ...
 
     def write(self, data: bytes) -> None:
-        """Hand bytes over to be sent, in order."""
+        """Buffer bytes, which are sent in order."""
         ...
 
     async def drain(self) -> None:
@@ -37,7 +37,7 @@ class Transport(Protocol):
     """Opens connections."""
 
     async def open(self, host: str, port: int) -> Link:
-        """A new connection, authenticated if that is the transport's business. :raises OSError: it cannot be had."""
+        """Open a connection, authenticated if the transport authenticates. :raises OSError: it cannot be opened."""
         ...
 
 
@@ -52,12 +52,12 @@ Accept = Callable[[Link, TransportPeer], None]
 
 
 class Acceptor(Protocol):
-    """Lets others connect to us: what a Transport is on the other side."""
+    """Accept connections: the server side of a Transport."""
 
     async def listen(self, host: str, port: int, accept: Accept) -> asyncio.Server:
         """Bind an address; port 0 lets the system choose. Nothing is accepted before ``start_serving``.
 
-        ``accept`` gets each connection, authenticated if that is the transport's business, and must not block.
+        ``accept`` receives each connection, authenticated if the transport authenticates, and must not block.
 
         :raises OSError: it cannot be bound.
         """

@@ -1,7 +1,7 @@
-"""Takes tagged fields that a schema does not know out of a message, because a newer peer may send them (KIP-482).
+"""Remove unknown tagged fields from a message, because a newer peer may send them (KIP-482).
 
-They may be added to a message without another version, and a reader that does not know one has to skip it; kio stops at
-it instead. Walked are messages of flexible versions alone: no others have tagged fields.
+They may be added to a message without a new version, and a reader has to skip unknown ones; kio refuses them instead.
+Only messages of flexible versions have tagged fields.
 """
 
 from collections.abc import Mapping

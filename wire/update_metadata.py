@@ -1,6 +1,6 @@
-"""UpdateMetadata by hand, versions 0 to 8: a head for each broker, and one body that all of them share.
+"""Encode UpdateMetadata by hand, versions 0 to 8: a head for each broker, and one body that all brokers share.
 
-The encoded body is kept per version beside the body object and goes with it: a hundred brokers cost one encoding.
+The encoded body is cached per version as long as the body object exists: a hundred brokers need one encoding.
 """
 
 import struct

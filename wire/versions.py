@@ -1,4 +1,4 @@
-"""Which APIs exist, which of their versions are flexible (KIP-482), and which version to speak with a peer."""
+"""The APIs and their versions: which versions are flexible (KIP-482), and which version to use with a peer."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -81,7 +81,7 @@ class ApiKey(IntEnum):
 
 
 class VersionRange(NamedTuple):
-    """The versions of one API that a peer speaks, both ends included."""
+    """The versions of one API that a peer supports, both ends included."""
 
     lowest: int
     highest: int
@@ -120,22 +120,22 @@ def is_flexible(api_key: int, version: int) -> bool:
 
 
 def request_header_version(api_key: int, version: int) -> int:
-    """The version of the request header: 2 if flexible, else 1; ControlledShutdown 0 predates the client id."""
+    """Return the version of the request header: 2 if flexible, else 1; ControlledShutdown 0 predates the client id."""
     if api_key == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if is_flexible(api_key, version) else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """The version of the response header: 1 if flexible, else 0.
+    """Return the version of the response header: 1 if flexible, else 0.
 
-    ApiVersions is 0 always: a client that guessed a version too high must be able to read the answer (KIP-511).
+    ApiVersions always has 0: a client that sent too high a version must be able to decode the response (KIP-511).
     """
     return 1 if is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS else 0
 
 
 def choose(peer: VersionRange | None, ours: VersionRange) -> int | None:
-    """The highest version that both ends speak; None if there is none, or the peer does not have the API."""
+    """Return the highest version that both ends support; None if there is none, or the peer lacks the API."""
     if peer is None:
         return None
     highest = min(peer.highest, ours.highest)
@@ -143,11 +143,11 @@ def choose(peer: VersionRange | None, ours: VersionRange) -> int | None:
 
 
 def choose_control(api_key: ApiKey, peer: Mapping[int, VersionRange], *, topic_ids: bool) -> int:
-    """The version of a control request for this peer.
+    """Return the version of a control request for this peer.
 
     Without ``topic_ids`` (a topic of LeaderAndIsr has no id, or no topic of UpdateMetadata has one: see
     ``control_requests.has_topic_ids``) the versions that carry them are avoided: a zero id makes a broker forget
-    the id that it knows, and answers for several topics without id cannot be told apart. The cluster's protocol
+    the id that it knows, and responses for several topics without id cannot be distinguished. The cluster's protocol
     version makes no difference here.
 
     :raises UnsupportedByPeer: no version is shared.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.audit.cost import LEVELS, Cost, measure, ratio
-from bench.audit.steps import StepFigures, rest
+from bench.audit.steps import StepFigures, measure_checkpoints
 from bench.layout import TOPIC_PARTITIONS
 from bench.prepare import BenchError, default_cache
 from controllerd.dev.processes import DevError
@@ -26,7 +26,7 @@ LONGEST_MS: Final = 20.0
 
 
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.audit", description=__doc__)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--pairs", type=int, default=11, help="runs of each level, interleaved (default 11)")
@@ -43,20 +43,20 @@ def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def table(costs: Sequence[Cost], levels: Sequence[str]) -> list[str]:
-    """The medians as a Markdown table."""
-    lines = ["| level | broker failure, processor s | relative, median of pairs | last new leader told, s |"]
+    """Return the medians as a Markdown table."""
+    lines = ["| level | broker failure, processor s | relative, median of pairs | last new leader informed, s |"]
     lines.append("|---|---|---|---|")
     for level in levels:
         of_level = [cost for cost in costs if cost.level == level]
         if of_level:
             cpu = statistics.median(cost.cpu_s for cost in of_level)
-            told = statistics.median(cost.told_s for cost in of_level)
-            lines.append(f"| {level} | {cpu:.3f} | {ratio(costs, level, levels[0]):.3f} | {told:.2f} |")
+            leaders_s = statistics.median(cost.leaders_s for cost in of_level)
+            lines.append(f"| {level} | {cpu:.3f} | {ratio(costs, level, levels[0]):.3f} | {leaders_s:.2f} |")
     return lines
 
 
 def lines_of(figures: StepFigures) -> list[str]:
-    """The figures of snapshots and digests as a Markdown table."""
+    """Return the figures of snapshots and digests as a Markdown table."""
     return [
         "| within a term | takes s | steps | longest step, processor ms | longest an event waited, ms |",
         "|---|---|---|---|---|",
@@ -68,13 +68,13 @@ def lines_of(figures: StepFigures) -> list[str]:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Measure, print, and write the result if asked to; 1 where a limit is not kept or a run was not valid."""
+    """Measure, print, and write the result file. Return 1 if a limit is missed or a run is not valid."""
     arguments = arguments_of(given)
     size, levels = arguments.partitions, arguments.levels
     load = os.getloadavg()
     print(f"load average before: {load[0]:.2f} {load[1]:.2f}; {os.cpu_count()} processors", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="controllerd-bench-") as folder:
-        figures = asyncio.run(rest(size, Path(folder)))
+        figures = asyncio.run(measure_checkpoints(size, Path(folder)))
     print("\n".join(lines_of(figures)), flush=True)
     try:
         costs = asyncio.run(measure(size, arguments.pairs, levels, arguments.cache))
@@ -95,7 +95,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _verdict(costs: Sequence[Cost], figures: StepFigures, levels: Sequence[str]) -> int:
-    """Times depend on the machine: what is beyond a limit is said, and counts."""
+    """Print each limit that is missed; return 1 if there is one. Times depend on the machine."""
     problems = [
         f"a step of a {one.what} takes {one.longest_step_ms:.0f} ms, more than {LONGEST_MS:.0f}"
         for one in figures

@@ -15,7 +15,7 @@ from bench.run import Plan, perform
 
 LEVELS: Final = ("off", "summary", "normal", "full")
 _NO_DIGEST: Final = {"CONTROLLERD__AUDIT__DIGEST_INTERVAL_S": "86400"}
-"""A digest comes at any time, perhaps within a failure; it is measured by itself."""
+"""A digest would be due at any time, perhaps during the broker failure; ``steps.py`` measures it by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,21 @@ class Cost:
 
     level: str
     cpu_s: float
-    told_s: float
-    """From the end of the session until the last new leader was told."""
+    leaders_s: float
+    """From the end of the session until the last new leader received LeaderAndIsr."""
     load_cpu_s: float
-    """Of the start and load before."""
+    """Seconds of processor time of the start and the load before the failure."""
 
 
 async def measure(partitions: int, pairs: int, levels: Sequence[str], cache: Path) -> list[Cost]:
-    """Every level so many times, the order turning each time. :raises BenchError: a run was not valid."""
+    """Measure every level ``pairs`` times, in an order that rotates. :raises BenchError: a run was not valid."""
     costs: list[Cost] = []
     for number in range(pairs):
         turn = number % len(levels)
         for level in (*levels[turn:], *levels[:turn]):
             costs.append(await _run(partitions, level, cache))
-            said = f"[{len(costs)}/{pairs * len(levels)}] {level}: {costs[-1].cpu_s:.2f} s of processor time"
-            print(said, file=sys.stderr, flush=True)
+            line = f"[{len(costs)}/{pairs * len(levels)}] {level}: {costs[-1].cpu_s:.2f} s of processor time"
+            print(line, file=sys.stderr, flush=True)
     return costs
 
 

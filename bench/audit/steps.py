@@ -1,4 +1,4 @@
-"""How long an event waits for a snapshot or digest that is written within a term, in a loop with nothing else to do."""
+"""How long an event waits for a snapshot or digest that is written within a term, in an otherwise idle event loop."""
 
 import asyncio
 import gc
@@ -33,9 +33,11 @@ _NODE = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rested:
-    """One snapshot or digest. A step in processor time, which does not depend on who else is on the machine; waits as
-    a task that wants to run every millisecond sees them.
+class StepFigure:
+    """One snapshot or digest.
+
+    Steps are in processor time, which does not depend on other load of the machine. Waits are those of a task that is
+    due every millisecond.
     """
 
     what: str
@@ -45,11 +47,11 @@ class Rested:
     longest_wait_ms: float
 
 
-StepFigures = list[Rested]
+StepFigures = list[StepFigure]
 
 
 class _WatchedWriter:
-    """An audit log that notices when a snapshot or digest is complete."""
+    """An audit log that sets an event when a snapshot or digest is complete."""
 
     def __init__(self, writer: AuditWriter) -> None:
         self._writer = writer
@@ -68,7 +70,7 @@ class _WatchedWriter:
 
 
 def loaded(partitions: int) -> ControllerContext:
-    """A context as after the load of such a cluster, everything online."""
+    """Return a context as after the load of a cluster of this size, with every replica online."""
     context = ControllerContext()
     context.begin_term(1, 1)
     for broker in range(1, layout.BROKERS + 1):
@@ -87,8 +89,8 @@ def loaded(partitions: int) -> ControllerContext:
     return context
 
 
-async def rest(partitions: int, folder: Path) -> StepFigures:
-    """A digest of everything, a snapshot, and the digest after it, each with what it costs others."""
+async def measure_checkpoints(partitions: int, folder: Path) -> StepFigures:
+    """Measure a digest of the whole cluster, and a snapshot with the digest after it."""
     context, snapshot = loaded(partitions), ClusterSnapshot(_NODE)
     publish(context, snapshot)
     gc.freeze()  # as after the load
@@ -113,7 +115,7 @@ async def _measure(
     *,
     snapshot_s: float,
     digest_s: float,
-) -> Rested:
+) -> StepFigure:
     watched.wanted, steps = end, _Steps()
     watched.complete.clear()
     checkpoints = Checkpoints(
@@ -122,11 +124,11 @@ async def _measure(
     began = time.perf_counter()
     async with _running(checkpoints.run(steps.between)), _running(steps.probe()):
         await watched.complete.wait()
-    return Rested(what, time.perf_counter() - began, steps.count, steps.longest_s * 1000, steps.latest_s * 1000)
+    return StepFigure(what, time.perf_counter() - began, steps.count, steps.longest_s * 1000, steps.latest_s * 1000)
 
 
 class _Steps:
-    """Called before each step; what the loop's thread computes until the loop runs again is the step."""
+    """Measure steps. A step is the time of the loop's thread from a call of ``between`` to the next callback."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -134,7 +136,7 @@ class _Steps:
         self.latest_s = 0.0
 
     def between(self) -> bool:
-        """A step comes now."""
+        """Begin a step."""
         self.count += 1
         began = time.thread_time()
         asyncio.get_running_loop().call_soon(self._ended, began)
@@ -144,7 +146,7 @@ class _Steps:
         self.longest_s = max(self.longest_s, time.thread_time() - began)
 
     async def probe(self) -> None:
-        """Wants to run every millisecond, as an event that arrives then."""
+        """Measure the delay of a task that is due every millisecond, as an event that arrives then."""
         while True:
             due = time.perf_counter() + _PROBE_S
             await asyncio.sleep(_PROBE_S)

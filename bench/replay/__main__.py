@@ -1,4 +1,4 @@
-"""``python -m bench.replay``: how fast a replay is, and how much memory it takes, by the size of the log."""
+"""``python -m bench.replay``: measure the speed and the memory of a replay by the size of the log."""
 
 import argparse
 import json
@@ -27,27 +27,27 @@ _TARGETS: Final = {"ingest": 50_000, "fold": 100_000}
 """Records per second on two cores."""
 _MB: Final = 1024 * 1024
 _COLUMNS: Final = (
-    *("records", "log", "engine", "stage", "reads", "start s", "s", "records/s", "peak MB", "largest MB", "gave"),
+    *("records", "log", "engine", "stage", "reads", "start s", "s", "records/s", "peak MB", "largest MB", "result"),
     "load",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One stage of one engine over one log; memory in bytes, ``load`` of the machine when it began."""
+    """One stage of one engine over one log. Memory is in bytes; ``load`` is that of the machine at the beginning."""
 
     records: int
     form: str
     engine: str
     stage: str
     reads: str
-    """``log``, or ``Parquet``: what ingest made of it."""
+    """The input: ``log``, or ``Parquet``, the facts that ingest made of the log."""
     start: float
-    """Seconds until there was an engine: of Spark, until its session was open. Not in ``seconds``."""
+    """Seconds until the engine was ready: of Spark, until its session was open. They are not part of ``seconds``."""
     seconds: float
     peak_memory: int
     largest_process: int
-    said: str
+    result: str
     load: float
 
     @property
@@ -57,9 +57,9 @@ class Figure:
 
 
 def measure(log: Path, out: Path, form: str, engine: str, stage: str) -> Figure:
-    """Run one stage; ``form`` is that of the log.
+    """Run one stage. ``form`` is the form of the log: plain or compressed.
 
-    :raises subprocess.CalledProcessError: it failed; what it said went to our own error output
+    :raises subprocess.CalledProcessError: it failed; its messages are in our own standard error
     """
     load = os.getloadavg()[0]
     command = [sys.executable, "-m", "bench.replay.stage", stage, engine, str(log), str(out)]
@@ -68,24 +68,24 @@ def measure(log: Path, out: Path, form: str, engine: str, stage: str) -> Figure:
         output, _ = process.communicate()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    told = json.loads(output.splitlines()[-1])
+    printed = json.loads(output.splitlines()[-1])
     return Figure(
-        told["lines"],
+        printed["lines"],
         form,
         engine,
         stage,
         reads(stage, engine),
-        told["start"],
-        told["seconds"],
+        printed["start"],
+        printed["seconds"],
         memory.total,
         memory.largest,
-        told["said"],
+        printed["result"],
         load,
     )
 
 
 def measure_all(arguments: argparse.Namespace, folder: Path) -> Iterator[Figure]:
-    """Every stage of every engine over every log."""
+    """Measure every stage of every engine over every log."""
     for size in arguments.sizes:
         for form in arguments.forms:
             home = folder / f"{size}-{form}"
@@ -96,7 +96,7 @@ def measure_all(arguments: argparse.Namespace, folder: Path) -> Iterator[Figure]
                 out = home / engine
                 for stage in arguments.stages:
                     figure = measure(log, out, form, engine, stage)
-                    _say(f"  {engine} {stage}: {figure.rate:,.0f} records/s, {figure.peak_memory / _MB:,.0f} MB")
+                    _print(f"  {engine} {stage}: {figure.rate:,.0f} records/s, {figure.peak_memory / _MB:,.0f} MB")
                     yield figure
                 if not arguments.keep:
                     shutil.rmtree(out)
@@ -109,11 +109,11 @@ def _generate(log: Path, size: int, form: str) -> None:
     written = generate(log, size, compressed=form == "zst")
     rate = written / (time.perf_counter() - begin)
     size_mb = sum(path.stat().st_size for path in log.rglob("*.jsonl*")) / _MB
-    _say(f"{written:,} records as {form}: {size_mb:,.0f} MB, generated at {rate:,.0f} records/s")
+    _print(f"{written:,} records as {form}: {size_mb:,.0f} MB, generated at {rate:,.0f} records/s")
 
 
 def table_of(figures: Sequence[Figure]) -> Table:
-    """The figures for people."""
+    """Return the figures as a table for the terminal."""
     table = Table(*_COLUMNS)
     for one in figures:
         table.add_row(*_cells(one))
@@ -121,7 +121,7 @@ def table_of(figures: Sequence[Figure]) -> Table:
 
 
 def markdown_of(figures: Sequence[Figure]) -> str:
-    """The figures for a document."""
+    """Return the figures as a Markdown table."""
     lines = [_COLUMNS, ["---"] * len(_COLUMNS), *map(_cells, figures)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
@@ -137,13 +137,13 @@ def _cells(one: Figure) -> list[str]:
         one.reads,
         *speed,
         *memory,
-        one.said,
+        one.result,
         f"{one.load:.1f}",
     ]
 
 
 def missed(figures: Sequence[Figure]) -> list[str]:
-    """Sentences about the stages that are slower than allowed."""
+    """Return a sentence about each stage that is slower than its target."""
     return [
         f"{one.engine} {one.stage} of {one.records:,} records as {one.form}: {one.rate:,.0f}/s, wanted {target:,}/s"
         for one in figures
@@ -152,27 +152,29 @@ def missed(figures: Sequence[Figure]) -> list[str]:
 
 
 def arguments_of(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.replay", description=__doc__)
     parser.add_argument("--sizes", type=_numbers, default=_SIZES, metavar="N,N,...", help="records (default 200000)")
     parser.add_argument("--forms", type=_names, default=_FORMS, help=f"of {', '.join(_FORMS)}")
     parser.add_argument("--engines", type=_names, default=("local",), help="of local, spark (default local)")
     parser.add_argument("--stages", type=_names, default=tuple(STAGES), help=f"of {', '.join(STAGES)}; ingest first")
-    parser.add_argument("--folder", type=Path, help="where logs and facts go for the time being (3 GB per 5 million)")
+    parser.add_argument("--folder", type=Path, help="folder of logs and facts during the run (3 GB per 5 million)")
     parser.add_argument(
-        "--keep", action="store_true", help="leave logs and facts in --folder, and take them: then leave out ingest"
+        "--keep",
+        action="store_true",
+        help="keep logs and facts in --folder, and use those that are there: then leave out ingest",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where the table goes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to this file")
     arguments = parser.parse_args(given)
     if arguments.keep and arguments.folder is None:
-        parser.error("--keep needs a --folder")
+        parser.error("--keep requires --folder")
     return arguments
 
 
 @contextmanager
 def _home(arguments: argparse.Namespace) -> Iterator[Path]:
-    """The folder of logs and facts."""
+    """Yield the folder of logs and facts; without ``--keep`` a temporary one."""
     if arguments.keep:
         arguments.folder.mkdir(parents=True, exist_ok=True)
         yield arguments.folder
@@ -189,12 +191,12 @@ def _names(text: str) -> list[str]:
     return text.split(",")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
 def main() -> int:
-    """Measure and print; 1 if something is slower than its target."""
+    """Measure and print. Return 1 if a stage is slower than its target."""
     arguments = arguments_of()
     with _home(arguments) as folder:
         figures = list(measure_all(arguments, folder))
@@ -205,7 +207,7 @@ def main() -> int:
         arguments.markdown.write_text(markdown_of(figures) + "\n")
     slow = missed(figures)
     for sentence in slow:
-        _say(sentence)
+        _print(sentence)
     return 1 if slow else 0
 
 

@@ -1,11 +1,11 @@
-"""Writes a made-up log by the real encoder, with its hash chain, as two instances leave it in their folders."""
+"""Write an invented audit log with the real encoder and a hash chain, as two instances leave it in their folders."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from bench.replay.story import Cluster, Said, Term
+from bench.replay.story import Cluster, StampedRecord, Term
 from controllerd.audit.lines import GENESIS, digest, encode_line
 from controllerd.audit.segments import compress, log_directory, segment_path
 from controllerd.record.envelope import Envelope
@@ -21,10 +21,10 @@ _STEP_NS: Final = 400_000
 
 
 def generate(root: Path, records: int, *, compressed: bool, boot_records: int = BOOT_RECORDS) -> int:
-    """Write about so many records below ``root``: terms of two nodes in turn, each in a boot of its own.
+    """Write about this many records below ``root``: terms of two nodes in turn, each in a boot of its own.
 
-    :param compressed: whether closed segments are compressed, as the daemon does it
-    :returns: how many it were
+    :param compressed: whether closed segments are compressed, as by the daemon
+    :returns: the number of records
     """
     cluster, written, epoch = Cluster(), 0, 0
     with ThreadPoolExecutor(2) as pool:
@@ -48,11 +48,11 @@ class _NodeLog:
         self._hash = GENESIS
         self._number = 0
 
-    def write(self, boot: str, before: int, said: Iterator[Said]) -> int:
-        """One boot, ``before`` records after the beginning of everything; how many records it has."""
+    def write(self, boot: str, before: int, records: Iterator[StampedRecord]) -> int:
+        """Write one boot, ``before`` records after the beginning of the log; return the number of its records."""
         count = 0
         file, size = self._open(boot), 0
-        for chunk in self._chunks(boot, before, said):
+        for chunk in self._chunks(boot, before, records):
             file.write(b"\n".join(chunk) + b"\n")
             count += len(chunk)
             size += sum(map(len, chunk))
@@ -62,10 +62,10 @@ class _NodeLog:
         self._close(file)
         return count
 
-    def _chunks(self, boot: str, before: int, said: Iterator[Said]) -> Iterator[list[bytes]]:
+    def _chunks(self, boot: str, before: int, records: Iterator[StampedRecord]) -> Iterator[list[bytes]]:
         lines: list[bytes] = []
         size, head, node = 0, self._hash, self.node
-        for seq, (epoch, event, record) in enumerate(said, 1):
+        for seq, (epoch, event, record) in enumerate(records, 1):
             at = (before + seq) * _STEP_NS
             place = (CLUSTER, node, boot, seq, epoch, event, _START_MS + at // 1_000_000, at, head)
             line = encode_line(Envelope(SCHEMA_VERSION, record.kind, *place), record)

@@ -9,18 +9,19 @@ from typing import Final, Self
 _EVERY_S: Final = 0.1
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _SESSION: Final = 3
-"""Where the session stands behind the name of the command in ``/proc/<pid>/stat``; and the resident pages."""
+"""The index of the session id behind the name of the command in ``/proc/<pid>/stat``."""
 _RESIDENT: Final = 21
+"""The index of the number of resident pages."""
 
 
 class PeakMemory:
-    """Samples the resident memory of all processes of a session until ``with`` ends."""
+    """Sample the resident memory of all processes of a session until ``with`` ends."""
 
     def __init__(self, session: int) -> None:
         self.total = 0
-        """Highest sum at one moment, in bytes. Pages that processes share count in each of them."""
+        """The highest sum at one moment, in bytes. Shared pages count in each process."""
         self.largest = 0
-        """Highest of a single process."""
+        """The highest of a single process, in bytes."""
         self._session = session
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -44,6 +45,6 @@ class PeakMemory:
     def _resident(self, path: Path) -> int:
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended since
+        except OSError:  # the process has ended meanwhile
             return 0
         return int(fields[_RESIDENT]) * _PAGE if int(fields[_SESSION]) == self._session else 0

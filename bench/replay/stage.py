@@ -38,7 +38,7 @@ def _fold(engine: Engine, _log: str, out: str) -> str:
 def _judge(engine: Engine, _log: str, out: str) -> str:
     violations = engine.tables(out, [VIOLATIONS])[VIOLATIONS]
     if violations:
-        raise ValueError(f"a log that breaks nothing is said to break {violations[0]['id']}")
+        raise ValueError(f"a log without violations is reported to violate {violations[0]['id']}")
     return "no violation"
 
 
@@ -52,15 +52,15 @@ STAGES: Final[Mapping[str, Callable[[Engine, str, str], str]]] = {
     "judge": _judge,
     "tables": _tables,
 }
-"""In the order in which they need each other."""
+"""The stages in the order in which they depend on each other."""
 _LOG: Final = "log"
 _FACTS: Final = "Parquet"
 
 
 def reads(stage: str, engine: str) -> str:
-    """The input of a stage: the log as it was written, or the Parquet that ingest made of it.
+    """Return the input of a stage: the log, or the Parquet that ingest made of it.
 
-    Spark folds what was ingested; the plain engine folds segments, and both judge them, because order is in them.
+    Spark folds Parquet, and the local engine folds segments. Both check invariants in segments, which hold the order.
     """
     if stage == "tables" or (stage, engine) == ("fold", "spark"):
         return _FACTS
@@ -68,17 +68,17 @@ def reads(stage: str, engine: str) -> str:
 
 
 def main() -> None:
-    """Run the stage that the command line names; the last line of the output is what it took."""
+    """Run the stage that the command line names; the last line of the output holds its times and its result."""
     stage, engine_name, log, out = sys.argv[1:]
     start = time.perf_counter()
     engine = _engine(engine_name)
     begin = time.perf_counter()
-    said = STAGES[stage](engine, log, out)
+    result = STAGES[stage](engine, log, out)
     seconds = time.perf_counter() - begin
     engine.close()
     with Ledger(Path(out)) as ledger:
         lines = ledger.segment_lines
-    print(json.dumps({"start": begin - start, "seconds": seconds, "lines": lines, "said": said}))
+    print(json.dumps({"start": begin - start, "seconds": seconds, "lines": lines, "result": result}))
 
 
 if __name__ == "__main__":

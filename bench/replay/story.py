@@ -1,6 +1,6 @@
-"""The audit log of a healthy controller: terms of two instances in turn, brokers that die and return, ISRs.
+"""The invented audit log of a healthy controller: terms of two instances in turn, broker failures, ISR changes.
 
-It is made up and true: it folds, and breaks no invariant.
+The log can be folded, and violates no invariant.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,16 +35,16 @@ TOPICS: Final = 10
 PARTITIONS: Final = 20
 REPLICAS: Final = 3
 QUIET: Final = 500
-"""Changes of ISRs between two deaths of brokers."""
+"""The number of ISR changes between two broker failures."""
 
 _STRIDE: Final = 37
 
-Said = tuple[int, int, Record]
-"""The epoch and event that the envelope has, and the record."""
+StampedRecord = tuple[int, int, Record]
+"""The epoch and the event number of the envelope, and the record."""
 
 
 class Partition:
-    """One partition as it is."""
+    """The current state of a partition."""
 
     def __init__(self, topic: str, number: int, replicas: list[int]) -> None:
         self.topic = topic
@@ -74,11 +74,11 @@ class Cluster:
         self.zxid = 1_000
 
     def partition_in_turn(self) -> Partition:
-        """Another one with every call."""
+        """Return another partition with every call."""
         return self.partitions[next(self._turns) * _STRIDE % len(self.partitions)]
 
     def broker_in_turn(self) -> int:
-        """Another one with every day."""
+        """Return another broker with every call."""
         return BROKERS[next(self._turns) % len(BROKERS)]
 
 
@@ -91,7 +91,7 @@ class Change(NamedTuple):
 
 
 class Term:
-    """One term: what is written in it, and what it changes in the cluster."""
+    """One term: its records, and its changes of the cluster."""
 
     def __init__(self, cluster: Cluster, epoch: int, node: int) -> None:
         self._cluster = cluster
@@ -101,16 +101,16 @@ class Term:
         self._event = 0
         self._correlations = dict.fromkeys(BROKERS, 0)
 
-    def records(self, at_least: int) -> Iterator[Said]:
-        """The whole term, with so many records and what it takes to come to rest."""
+    def records(self, at_least: int) -> Iterator[StampedRecord]:
+        """Yield the records of the whole term: at least this many, until no change is left open."""
         written = 0
-        for said in self._takeover():
+        for stamped in self._takeover():
             written += 1
-            yield said
+            yield stamped
         while written < at_least:
-            for said in self._day():
+            for stamped in self._round():
                 written += 1
-                yield said
+                yield stamped
         yield (
             self._epoch,
             0,
@@ -118,10 +118,10 @@ class Term:
         )
         yield 0, 0, SessionRecord("closed", self._epoch, 1)
 
-    def _takeover(self) -> Iterator[Said]:
+    def _takeover(self) -> Iterator[StampedRecord]:
         yield 0, 0, ConfigRecord({"audit": {"fsync": "interval", "level": "normal"}})
         yield 0, 0, SessionRecord("connected", self._epoch, 1)
-        yield 0, 0, TermRecord("elected", self._epoch, self._fence, self._holder, "nobody held it")
+        yield 0, 0, TermRecord("elected", self._epoch, self._fence, self._holder, "no instance held the role")
         yield from self._in_event("Startup", 1, self._snapshot())
 
     def _snapshot(self) -> Iterator[Record]:
@@ -143,10 +143,10 @@ class Term:
             brokers = [one.replicas[at] for one in known]
             yield ReplicaStateRecord(topics, numbers, brokers, ["NonExistentReplica"] * many, ["OnlineReplica"] * many)
         yield self._metadata(BROKERS, BROKERS, ())
-        yield from self._orders(known, BROKERS)
+        yield from self._requests(known, BROKERS)
 
-    def _day(self) -> Iterator[Said]:
-        """ISRs come and go; then a broker dies, returns, catches up and leads again."""
+    def _round(self) -> Iterator[StampedRecord]:
+        """Let ISRs shrink and grow; then let a broker fail, return, catch up and lead again."""
         for _ in range(QUIET):
             partition = self._cluster.partition_in_turn()
             slow = next(one for one in reversed(partition.isr) if one != partition.leader)
@@ -162,25 +162,27 @@ class Term:
         led = [one for one in hosted if one.replicas[0] == broker]
         yield from self._in_event("AutoPreferredReplicaLeaderElection", 5, self._preferred(led))
 
-    def _in_event(self, name: str, state: int, records: Iterable[Record], *, leader: int = 0) -> Iterator[Said]:
-        """The records of one event, and the answers to its requests."""
+    def _in_event(
+        self, name: str, state: int, records: Iterable[Record], *, leader: int = 0
+    ) -> Iterator[StampedRecord]:
+        """Yield the records of one event, and the responses to its requests."""
         self._event = number = self._event + 1
-        asked: list[RequestRecord] = []
+        sent: list[RequestRecord] = []
         yield self._epoch, number, EventBegin(number, name, state, 0.21, {"broker": leader} if leader else {})
         for record in records:
             if isinstance(record, RequestRecord):
-                asked.append(record)
+                sent.append(record)
             yield self._epoch, number, record
         if leader:
             yield self._epoch, number, ReplyRecord(number, name, "done")
         yield self._epoch, number, EventEnd(number, name, "done", 1.75)
-        for request in asked:
+        for request in sent:
             for broker, epoch in zip(request.brokers, request.broker_epochs, strict=True):
                 correlation = self._correlations[broker] = self._correlations[broker] + 1
                 yield self._epoch, 0, ResponseRecord(broker, epoch, request.api, 8, correlation, 310, 1, 2.5, 0)
 
-    def _isr_change(self, partition: Partition, isr: list[int], live: Sequence[int]) -> Iterator[Said]:
-        """The leader reports another ISR."""
+    def _isr_change(self, partition: Partition, isr: list[int], live: Sequence[int]) -> Iterator[StampedRecord]:
+        """Yield the event of an AlterPartition request."""
         return self._in_event("AlterPartitionReceived", 9, self._altered(partition, isr, live), leader=partition.leader)
 
     def _altered(self, partition: Partition, isr: list[int], live: Sequence[int]) -> Iterator[Record]:
@@ -196,7 +198,7 @@ class Term:
         yield _partition_moves(led, "OfflinePartition", "OnlinePartition")
         followed = [one for one in hosted if one not in led]
         yield from self._write([Change(one, one.leader, _without(one, broker)[1]) for one in followed])
-        yield from self._orders(hosted, live)
+        yield from self._requests(hosted, live)
 
     def _return(self, broker: int, hosted: list[Partition], others: Sequence[int]) -> Iterator[Record]:
         self._cluster.zxid += 1
@@ -210,7 +212,7 @@ class Term:
 
     def _preferred(self, led: list[Partition]) -> Iterator[Record]:
         yield from self._elect("preferred", [Change(one, one.replicas[0], one.isr) for one in led])
-        yield from self._orders(led, BROKERS)
+        yield from self._requests(led, BROKERS)
 
     def _elect(self, strategy: str, changes: list[Change]) -> Iterator[Record]:
         topics, numbers = _names([one.partition for one in changes])
@@ -219,7 +221,7 @@ class Term:
         yield from self._write(changes)
 
     def _write(self, changes: list[Change], *, by_us: bool = True) -> Iterator[Record]:
-        """One transaction, and what it makes of the partitions."""
+        """Yield one transaction, and the leaderships after it."""
         many, cluster = len(changes), self._cluster
         changed = [change.partition for change in changes]
         expected = [one.version for one in changed]
@@ -235,7 +237,7 @@ class Term:
         )
         yield _leaderships(changed)
 
-    def _orders(self, changed: Sequence[Partition], live: Sequence[int]) -> Iterator[Record]:
+    def _requests(self, changed: Sequence[Partition], live: Sequence[int]) -> Iterator[Record]:
         for broker in live:
             hosted = [one for one in changed if broker in one.replicas]
             if hosted:

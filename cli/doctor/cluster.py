@@ -5,7 +5,7 @@ from typing import Final
 
 from cli.doctor.facts import (
     ZOOKEEPER_IS_AWAY,
-    ClusterView,
+    CheckedCluster,
     Facts,
     SeenController,
     critical,
@@ -17,7 +17,7 @@ from cli.doctor.facts import (
 from cli.settings import DEFAULT_API
 from controllerd.core.text import counted
 from controllerd.errors import BadZnode
-from controllerd.status.schema.why import Finding
+from controllerd.status.schema.common import Finding
 from controllerd.zk import codecs, paths
 from controllerd.zk.survey import Survey
 
@@ -42,7 +42,7 @@ def check_all(facts: Facts) -> Iterator[Finding]:
         yield requests(facts.view)
 
 
-def partitions(view: ClusterView) -> Iterator[Finding]:
+def partitions(view: CheckedCluster) -> Iterator[Finding]:
     """Run the checks of brokers, topics and partitions."""
     yield brokers(view)
     yield offline_partitions(view)
@@ -52,7 +52,7 @@ def partitions(view: ClusterView) -> Iterator[Finding]:
     yield uncovered(view)
 
 
-def unseen(view: ClusterView) -> Iterator[Finding]:
+def unseen(view: CheckedCluster) -> Iterator[Finding]:
     """Report that this instance cannot make the checks of partitions."""
     hint = "ask the active controller (--api URL), or ZooKeeper: --zk HOSTS"
     names = ("brokers", "offline-partitions", "isr-below-min", "quarantine", "deletions", "listeners-of-controller")
@@ -114,18 +114,19 @@ def controllers(facts: Facts) -> Finding:
     if status.role == "active" and status.holder.instance != status.instance:
         detail = f"controllerd {status.node_id} believes to be the controller, but {status.holder} is"
         return critical(check, detail, "repeat this; if it persists, restart that instance")
-    astray = [seen for seen in facts.seen_controllers if seen.controller not in {None, status.holder.node_id}]
-    if astray:
-        return _astray(check, astray, f"{status.holder} is the controller")
+    disagreeing = [seen for seen in facts.seen_controllers if seen.controller not in {None, status.holder.node_id}]
+    if disagreeing:
+        return _disagreement(check, disagreeing, f"{status.holder} is the controller")
     agree = sum(seen.controller is not None for seen in facts.seen_controllers)
     said = f", and {counted(agree, 'broker')} {'says' if agree == 1 else 'say'} so" if agree else ""
     return ok(check, f"one controller: {status.holder} since {status.holder.since}{said}")
 
 
-def _astray(check: str, astray: Sequence[SeenController], leads: str) -> Finding:
+def _disagreement(check: str, disagreeing: Sequence[SeenController], leads: str) -> Finding:
     """Report brokers that name another controller: a moment after an election every broker does."""
     named = [
-        f"broker {one.broker} sees {'none' if one.controller == NO_CONTROLLER else one.controller}" for one in astray
+        f"broker {one.broker} sees {'none' if one.controller == NO_CONTROLLER else one.controller}"
+        for one in disagreeing
     ]
     hint = "repeat this; if it persists: controllerctl get requests -o wide shows the requests that these brokers lack"
     return critical(check, f"{leads}, but {listed(named)}", hint)
@@ -142,7 +143,7 @@ def _holder_in_zookeeper(survey: Survey | None) -> tuple[int, str | None] | BadZ
     return found.broker_id, found.instance
 
 
-def brokers(view: ClusterView) -> Finding:
+def brokers(view: CheckedCluster) -> Finding:
     """Check that every broker with replicas is registered."""
     if not view.gone:
         return ok(
@@ -157,7 +158,7 @@ def brokers(view: ClusterView) -> Finding:
     return warning("brokers", f"{named} {verb} not registered", hint)
 
 
-def offline_partitions(view: ClusterView) -> Finding:
+def offline_partitions(view: CheckedCluster) -> Finding:
     """Check that every partition has a leader."""
     if not view.offline_total:
         return ok("offline-partitions", f"each of {counted(view.status.counts.partitions, 'partition')} has a leader")
@@ -168,7 +169,7 @@ def offline_partitions(view: ClusterView) -> Finding:
     return critical("offline-partitions", detail, hint)
 
 
-def isr_below_minimum(view: ClusterView) -> Finding:
+def isr_below_minimum(view: CheckedCluster) -> Finding:
     """Check every ISR against ``min.insync.replicas``: below it, producers with acks=all are refused."""
     check = "isr-below-min"
     if view.under_min_isr_total:
@@ -178,17 +179,17 @@ def isr_below_minimum(view: ClusterView) -> Finding:
         detail = f"{number} {verb} acks=all: {listed(names, view.under_min_isr_total)}"
         every = "controllerctl get partitions --under-min-isr"
         return critical(check, detail, f"controllerctl why {names[0]}" if names else every)
-    thin = view.status.counts.under_replicated
-    if thin:
+    under_replicated = view.status.counts.under_replicated
+    if under_replicated:
         known = "none below min.insync.replicas"
         below = known if view.under_min_isr_total is not None else "min.insync.replicas is not known here"
         hint = "controllerctl get partitions --under-replicated"
-        are = f"{counted(thin, 'partition')} {'is' if thin == 1 else 'are'}"
+        are = f"{counted(under_replicated, 'partition')} {'is' if under_replicated == 1 else 'are'}"
         return warning(check, f"{are} under-replicated, {below}", hint)
     return ok(check, "every ISR is complete")
 
 
-def quarantine(view: ClusterView) -> Finding:
+def quarantine(view: CheckedCluster) -> Finding:
     """Check for znodes in quarantine: they cannot be decoded, so their topics and partitions are left alone."""
     found = view.status.quarantined
     if not found:
@@ -199,7 +200,7 @@ def quarantine(view: ClusterView) -> Finding:
     )
 
 
-def deletions(view: ClusterView) -> Finding:
+def deletions(view: CheckedCluster) -> Finding:
     """Check that no deletion of a topic is blocked."""
     held = [f"{one.topic} ({one.held_up_by})" for one in view.status.deletions if one.held_up_by]
     if not held:
@@ -207,7 +208,7 @@ def deletions(view: ClusterView) -> Finding:
     return warning("deletions", f"blocked: {listed(held)}", "controllerctl get deletions -o wide names the brokers")
 
 
-def uncovered(view: ClusterView) -> Finding:
+def uncovered(view: CheckedCluster) -> Finding:
     """Check that the clients of every listener find the controller."""
     found = [f"{one.listener} ({one.reason})" for one in view.status.uncovered]
     if not found:
@@ -216,7 +217,7 @@ def uncovered(view: ClusterView) -> Finding:
     return warning("listeners-of-controller", detail, "add them to kafka.listeners of controllerd")
 
 
-def cluster_settings(view: ClusterView) -> Finding:
+def cluster_settings(view: CheckedCluster) -> Finding:
     """Check that brokers and the configuration of the daemon agree on the settings of the cluster."""
     found = [one.problem for one in view.status.settings]
     if not found:
@@ -240,7 +241,7 @@ def listeners(facts: Facts) -> Finding:
     return critical(check, f"{len(silent)} of {len(facts.probes)} cannot be reached: {listed(silent)}", hint)
 
 
-def audit(view: ClusterView) -> Finding:
+def audit(view: CheckedCluster) -> Finding:
     """Check that the audit log is written."""
     log = view.status.audit
     if log.trouble:
@@ -253,7 +254,7 @@ def audit(view: ClusterView) -> Finding:
     return ok("audit", f"{counted(log.records_written, 'record')} written, none lost")
 
 
-def requests(view: ClusterView) -> Finding:
+def requests(view: CheckedCluster) -> Finding:
     """Check that the controller reaches every broker."""
     check = "control-requests"
     if view.status.role != "active":

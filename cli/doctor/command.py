@@ -11,7 +11,7 @@ from cli.settings import CliSettings, OutputFormat, settings_of
 
 if TYPE_CHECKING:
     from cli.doctor.facts import Facts
-    from controllerd.status.schema.why import Finding, FindingList
+    from controllerd.status.schema.common import Finding, FindingList
 
 _ORDER: Final = {"critical": 0, "warning": 1, "unknown": 2, "ok": 3}
 _COLUMNS: Final[tuple[TableColumn["Finding"], ...]] = (
@@ -42,8 +42,7 @@ def doctor(context: typer.Context) -> None:
 def document(facts: "Facts", findings: "list[Finding]") -> "FindingList":
     """Return the findings as a list of the schema."""
     from controllerd.clock import iso
-    from controllerd.status.schema.common import Meta
-    from controllerd.status.schema.why import FindingList
+    from controllerd.status.schema.common import FindingList, Meta
 
     epoch = facts.survey.image.controller_epoch if facts.survey is not None else 0
     cluster_id = facts.view.cluster_id if facts.view is not None else ""

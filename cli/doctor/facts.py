@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controllerd.status.schema.why import Finding
+from controllerd.status.schema.common import Finding
 
 if TYPE_CHECKING:
     from controllerd.status.schema.cluster import PartitionItem
@@ -42,7 +42,7 @@ class SeenController(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterView:
+class CheckedCluster:
     """The cluster as a daemon sees it, or as ZooKeeper shows it through the views of a daemon."""
 
     status: "Status"
@@ -65,7 +65,7 @@ class Facts:
     now_ms: int
     survey: "Survey | None" = None
     no_survey: str = ""
-    view: ClusterView | None = None
+    view: CheckedCluster | None = None
     is_daemon: bool = False
     """Whether the view is a daemon's."""
     no_daemon: str = ""

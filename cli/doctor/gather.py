@@ -1,4 +1,4 @@
-"""Gathering the facts for the checks, each source on its own, because any of them may be unreachable."""
+"""Gather the facts for the checks from each source independently, because any of them may be unreachable."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cli.connect import client_of
-from cli.doctor.facts import ZOOKEEPER_IS_AWAY, ClusterView, Facts, ListenerProbe, SeenController
+from cli.doctor.facts import ZOOKEEPER_IS_AWAY, CheckedCluster, Facts, ListenerProbe, SeenController
 from cli.exit_codes import CliError, ExitCode
 from cli.output import note
 from controllerd.core.text import counted
@@ -136,7 +136,7 @@ def _survey(settings: "CliSettings", hosts: str | None) -> "tuple[Survey | None,
         raise CliError(ExitCode.USAGE, f"--zk must be like zk1:2181,zk2:2181/chroot, not {hosts!r}: {error}") from None
 
 
-def _daemon_view(settings: "CliSettings") -> tuple[ClusterView | None, CliError | None]:
+def _daemon_view(settings: "CliSettings") -> tuple[CheckedCluster | None, CliError | None]:
     """Return the view of the daemon, or the error if it is down or slow. :raises CliError: the daemon refuses."""
     note(f"asking the daemon at {settings.api}")
     try:
@@ -154,27 +154,27 @@ def _client(settings: "CliSettings") -> "Client":
     return client_of(replace(settings, zk=None))
 
 
-def _zookeeper_view(settings: "CliSettings", hosts: str) -> ClusterView:
+def _zookeeper_view(settings: "CliSettings", hosts: str) -> CheckedCluster:
     from dataclasses import replace
 
     return take_view(client_of(replace(settings, zk=hosts)))
 
 
-def take_view(client: "Client") -> ClusterView:
+def take_view(client: "Client") -> CheckedCluster:
     """Read the view of a daemon, or of the reader of ZooKeeper. :raises CliError: there is no answer."""
     from controllerd.status.schema.cluster import BrokerList, PartitionList
 
     status = client.status().content
     brokers = client.get("/v1/brokers", BrokerList).content.items
     offline = client.get("/v1/partitions", PartitionList, {"offline": True, "limit": _FIRST}).content
-    thin = _under_min_isr(client)
-    return ClusterView(
+    below_minimum = _under_min_isr(client)
+    return CheckedCluster(
         status=status.status,
         cluster_id=status.meta.cluster_id,
         offline=offline.items,
         offline_total=offline.total,
-        under_min_isr=thin.items if thin is not None else (),
-        under_min_isr_total=thin.total if thin is not None else None,
+        under_min_isr=below_minimum.items if below_minimum is not None else (),
+        under_min_isr_total=below_minimum.total if below_minimum is not None else None,
         gone=[broker.id for broker in brokers if not broker.alive],
     )
 

@@ -9,9 +9,9 @@ from cli.output import human_duration
 from controllerd.core.model import TopicPartition
 from controllerd.core.text import counted
 from controllerd.errors import BadZnode
-from controllerd.status.schema.why import Finding
+from controllerd.status.schema.common import Finding
 from controllerd.zk import codecs, paths
-from controllerd.zk.survey import Stamped, Survey
+from controllerd.zk.survey import StampedZnode, Survey
 
 SLOW_P50_MS: Final = 20.0
 SLOW_P99_MS: Final = 200.0
@@ -38,11 +38,11 @@ def zombie_reassignments(survey: Survey) -> Finding:
         wanted = codecs.decode_reassignments(node.data)
     except BadZnode as bad:
         return critical(check, f"{bad.path} cannot be decoded: {bad.reason}", f"inspect it, then delete {bad.path}")
-    dead = [str(tp) for tp in wanted if not _exists(survey, tp)]
+    missing = [str(tp) for tp in wanted if not _exists(survey, tp)]
     done = [str(tp) for tp, replicas in wanted.items() if _is_done(survey, tp, tuple(replicas))]
-    if not dead and not done:
+    if not missing and not done:
         return ok(check, f"{counted(len(wanted), 'partition')} requested, all of them existing and still to be moved")
-    parts = [f"missing partitions: {listed(dead)}"] * bool(dead) + [f"done already: {listed(done)}"] * bool(done)
+    parts = [f"missing partitions: {listed(missing)}"] * bool(missing) + [f"done already: {listed(done)}"] * bool(done)
     hint = f"have the controller read it again (POST /v1/resync), or delete {paths.REASSIGN_PARTITIONS}"
     return warning(check, f"{paths.REASSIGN_PARTITIONS} asks for {'; '.join(parts)}", hint)
 
@@ -73,11 +73,11 @@ def _assignments(survey: Survey, topic: str) -> dict[int, tuple[int, ...] | None
 
 def orphan_topics(survey: Survey) -> Finding:
     """Check for configs and deletion requests of missing topics, and for topics without partitions."""
-    check, picture = "orphan-topics", survey.image
-    topics = set(picture.names(paths.BROKER_TOPICS))
+    check, image = "orphan-topics", survey.image
+    topics = set(image.names(paths.BROKER_TOPICS))
     found = {
         "configs without a topic": sorted(set(survey.configured_topics) - topics),
-        "deletions of missing topics": sorted(set(picture.names(paths.DELETE_TOPICS)) - topics),
+        "deletions of missing topics": sorted(set(image.names(paths.DELETE_TOPICS)) - topics),
         "topics without partitions": [name for name in sorted(topics) if not _assignments(survey, name)],
     }
     said = [f"{what}: {listed(names)}" for what, names in found.items() if names]
@@ -129,7 +129,7 @@ def _brokers_by_address(survey: Survey) -> dict[str, list[str]]:
     return found
 
 
-def _registrations(survey: Survey) -> list[tuple[str, Stamped]]:
+def _registrations(survey: Survey) -> list[tuple[str, StampedZnode]]:
     return [(path, found) for path, found in survey.stamped.items() if path.startswith(f"{paths.BROKER_IDS}/")]
 
 

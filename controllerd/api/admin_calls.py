@@ -9,7 +9,7 @@ import structlog
 from controllerd.api.admin_messages import NO_TEXT, election_text, feature_text, reassignment_text, top_level_text
 from controllerd.api.event_calls import EffectWaiter, EventCaller
 from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.large_messages import apart, read, rows_in
+from controllerd.api.large_messages import decode_request, rows_in, run_in_thread_if_large
 from controllerd.core.context import NO_ASSIGNMENT
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
@@ -44,7 +44,7 @@ Elected = Mapping[TopicPartition, BrokerId | KafkaError]
 class AdminCalls:
     """ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments and UpdateFeatures.
 
-    Every method raises MalformedMessage for bytes that are no such request, and HangUp when there is no answer in time.
+    Every method raises MalformedMessage for bytes that are no such request, and HangUp if there is no reply in time.
     """
 
     def __init__(self, asker: EventCaller, snapshot: ClusterSnapshot, awaiter: EffectWaiter | None = None) -> None:
@@ -55,27 +55,29 @@ class AdminCalls:
     # -- ElectLeaders --------------------------------------------------------------------------------------------------
 
     async def elect_leaders(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
-        """Answer ElectLeaders (key 43) once clients of this node can see the new leaders, or the time is up."""
-        query = await apart(rows_in(request), decode_elect_leaders, request)
+        """Answer ElectLeaders (key 43) when the new leaders are in this node's metadata, or after the timeout."""
+        query = await run_in_thread_if_large(rows_in(request), decode_elect_leaders, request)
         until = self._awaiter.deadline(query.timeout_ms)
         kind = _ELECTION_TYPES.get(query.election_type)
         if kind is None:
             denied = denied or KafkaError.INVALID_REQUEST
         wanted = None
         if query.partitions is not None:
-            wanted = await apart(len(query.partitions), frozenset, query.partitions)
+            wanted = await run_in_thread_if_large(len(query.partitions), frozenset, query.partitions)
         event = ReplicaLeaderElection(wanted, kind or ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, by)
         reply = await self._asker.ask(event, denied)
         if isinstance(reply, KafkaError):
             return await self._no_election(request, query, reply)
         results = await self._results(reply, wanted, until)
-        return await apart(len(results), _election_answer, request.head, results, event.election_type)
+        return await run_in_thread_if_large(len(results), _election_answer, request.head, results, event.election_type)
 
     async def _no_election(self, request: Request, query: ElectLeadersQuery, error: KafkaError) -> bytes:
-        """Return one error for everything. A standby sends it per partition, as brokers do. To a request about all
-        partitions it sends it at the top, since an empty answer would mean that nothing was to do.
+        """Return a response with one error.
 
-        :raises HangUp: the version has no top, and no partition is known here.
+        A standby sends it per partition, as brokers do. For a request about all partitions it sends a top-level error,
+        because an empty response would mean that no election was needed.
+
+        :raises HangUp: the version has no top-level error, and no partition is known here.
         """
         named = query.partitions
         top_level = KafkaError.NONE if error is KafkaError.NOT_CONTROLLER and named else error
@@ -83,7 +85,9 @@ class AdminCalls:
             named = [TopicPartition(t.name, p.partition) for t in self._snapshot.topics.values() for p in t.partitions]
             if not named:
                 raise HangUp(Reason.NO_ERROR_FIELD, error.name)
-        return await apart(len(named or ()), _no_election_answer, request.head, top_level, named or (), error)
+        return await run_in_thread_if_large(
+            len(named or ()), _no_election_answer, request.head, top_level, named or (), error
+        )
 
     async def _results(
         self, reply: Elected, wanted: frozenset[TopicPartition] | None, until: float
@@ -94,7 +98,7 @@ class AdminCalls:
             results = {tp: error for tp, error in results.items() if error is not KafkaError.ELECTION_NOT_NEEDED}
         else:
             results |= _unanswered("elections", wanted - reply.keys())
-        missing = await self._awaiter.leaders(expected, until)
+        missing = await self._awaiter.wait_for_leaders(expected, until)
         results |= {tp: KafkaError.REQUEST_TIMED_OUT if tp in missing else KafkaError.NONE for tp in expected}
         return results
 
@@ -102,15 +106,15 @@ class AdminCalls:
 
     async def alter_reassignments(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
         """Answer AlterPartitionReassignments (key 45) when the reassignments have begun, not when they are done."""
-        wanted = await apart(rows_in(request), decode_alter_reassignments, request)
-        targets, refused = await apart(len(wanted), _targets, wanted)
+        wanted = await run_in_thread_if_large(rows_in(request), decode_alter_reassignments, request)
+        targets, refused = await run_in_thread_if_large(len(wanted), _targets, wanted)
         reply = await self._asker.ask(ApiPartitionReassignment(by, targets), denied)
         if isinstance(reply, KafkaError):
-            return await apart(len(wanted), _no_reassignment_answer, request.head, wanted, reply)
+            return await run_in_thread_if_large(len(wanted), _no_reassignment_answer, request.head, wanted, reply)
         results = {**reply, **_unanswered("reassignments", targets.keys() - reply.keys())}
         failed = {tp: error for tp, error in results.items() if error is not KafkaError.NONE}
         texts = self._reasons(failed, targets)
-        return await apart(len(wanted), _reassignment_answer, request.head, results, texts, refused)
+        return await run_in_thread_if_large(len(wanted), _reassignment_answer, request.head, results, texts, refused)
 
     def _reasons(
         self, failed: Mapping[TopicPartition, KafkaError], targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
@@ -125,18 +129,18 @@ class AdminCalls:
 
     async def list_reassignments(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer ListPartitionReassignments (key 46) with the requested reassignments that are in progress."""
-        wanted = await read(decode_list_reassignments, request)
+        wanted = await decode_request(decode_list_reassignments, request)
         event = ListPartitionReassignments(None if wanted is None else frozenset(wanted))
         reply = await self._asker.ask(event, denied)
         if isinstance(reply, KafkaError):
             return encode_list_reassignments(request.head, reply, top_level_text(reply), {})
-        return await apart(len(reply), _listing, request.head, reply)
+        return await run_in_thread_if_large(len(reply), _listing, request.head, reply)
 
     # -- features ------------------------------------------------------------------------------------------------------
 
     async def update_features(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
-        """Answer UpdateFeatures (key 57). Clusters of this mode have no features, so that little can succeed."""
-        query = await read(decode_update_features, request)
+        """Answer UpdateFeatures (key 57). A cluster in ZooKeeper mode has no features, so most updates are refused."""
+        query = await decode_request(decode_update_features, request)
         counts = Counter(row.name for row in query.rows)
         updates = {row.name: row.update for row in query.rows if row.update is not None and counts[row.name] == 1}
         reply = await self._asker.ask(UpdateFeatures(by, updates, query.validate_only), denied)
@@ -144,7 +148,7 @@ class AdminCalls:
             return encode_update_features(request.head, reply, top_level_text(reply), ())
         errors = {name: reply.get(name, KafkaError.UNKNOWN_SERVER_ERROR) for name in updates}
         live = list(self._snapshot.brokers.values())
-        return await apart(len(counts), _features_answer, request.head, counts, updates, errors, live)
+        return await run_in_thread_if_large(len(counts), _features_answer, request.head, counts, updates, errors, live)
 
 
 def _features_answer(
@@ -176,7 +180,7 @@ def _no_election_answer(
 
 
 def _no_reassignment_answer(head: RequestHeader, wanted: Iterable[WantedReplicas], error: KafkaError) -> bytes:
-    # Java's client wants a row for each partition beside a top-level error, or takes the answer for broken.
+    # Java's client requires a row for each partition beside a top-level error; otherwise it refuses the response.
     rows = [(tp, RowResult(tp.partition, error)) for tp in dict.fromkeys(row.tp for row in wanted)]
     return encode_alter_reassignments(head, error, top_level_text(error), _by_topic(rows))
 
@@ -207,18 +211,20 @@ def _targets(
     targets = dict(wanted)
     if len(targets) == len(wanted):
         return targets, []
-    wishes: defaultdict[TopicPartition, set[tuple[BrokerId, ...] | None]] = defaultdict(set)
+    requested: defaultdict[TopicPartition, set[tuple[BrokerId, ...] | None]] = defaultdict(set)
     for tp, replicas in wanted:
-        wishes[tp].add(replicas)
-    clear = {tp: next(iter(wish)) for tp, wish in wishes.items() if len(wish) == 1}
-    return clear, [tp for tp in wishes if tp not in clear]
+        requested[tp].add(replicas)
+    unambiguous = {
+        tp: next(iter(targets_of_one)) for tp, targets_of_one in requested.items() if len(targets_of_one) == 1
+    }
+    return unambiguous, [tp for tp in requested if tp not in unambiguous]
 
 
 def _unanswered(subject: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaError]:
-    """Partitions that the reply says nothing about: clients count the rows, so that each gets one."""
+    """Return an error for each partition without a result in the reply: clients expect a row for each partition."""
     missing = list(partitions)
     if missing:
-        _LOG.warning("admin call left partitions unanswered", subject=subject, partitions=len(missing))
+        _LOG.warning("left partitions of an admin call unanswered", subject=subject, partitions=len(missing))
     return dict.fromkeys(missing, KafkaError.UNKNOWN_SERVER_ERROR)
 
 

@@ -20,7 +20,7 @@ _STRATEGIES: Final = {
     ElectionType.PREFERRED: "PreferredReplicaPartitionLeaderElectionStrategy",
     ElectionType.UNCLEAN: "OfflinePartitionLeaderElectionStrategy(true)",
 }
-"""Kafka's names, as its tools have always shown them."""
+"""Kafka's names, as its tools print them."""
 _NO_PARTITION: Final = "The partition does not exist."
 _NOT_NEEDED: Final = "Leader election not needed for topic partition."
 _NOT_REASSIGNED: Final = "No partition reassignment is in progress."

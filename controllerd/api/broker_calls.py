@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from controllerd.api.event_calls import EventCaller
-from controllerd.api.large_messages import apart, read
+from controllerd.api.large_messages import decode_request, run_in_thread_if_large
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.snapshot import ClusterSnapshot
@@ -32,7 +32,7 @@ from wire.api_messages import (
 _BYTES_PER_PARTITION: Final = 50
 """Rows of AlterPartition below which a request is decoded in the loop: a thread would delay the broker."""
 _RETRY_PAUSE_S: Final = 0.1
-"""How long a response is held back after which the leader asks again, or that refused a member by a write.
+"""The delay of two kinds of responses: the leader will repeat its request, or refusing an ISR member took a write.
 
 A leader from 2.8 on repeats the request as soon as it has read the response, and every request is
 an event. The leader's other ISR changes wait meanwhile, since it has one request in progress at a
@@ -58,9 +58,11 @@ class BrokerCalls:
     async def alter_partition(self, request: Request, denied: KafkaError | None) -> bytes:
         """Answer AlterPartition (key 56). :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time."""
         try:
-            query = await apart(len(request.frame) // _BYTES_PER_PARTITION, decode_alter_partition, request)
+            query = await run_in_thread_if_large(
+                len(request.frame) // _BYTES_PER_PARTITION, decode_alter_partition, request
+            )
         except UnknownRecoveryState as unknown:
-            _LOG.warning("alter partition refused", reason=str(unknown))
+            _LOG.warning("refused AlterPartition", reason=str(unknown))
             return encode_alter_partition(request.head, KafkaError.UNKNOWN_SERVER_ERROR, {})
         if denied is None and _repeats(query):
             denied = KafkaError.INVALID_REQUEST
@@ -73,8 +75,8 @@ class BrokerCalls:
         return encode_alter_partition(request.head, reply.error, topics)
 
     async def allocate_producer_ids(self, request: Request, denied: KafkaError | None) -> bytes:
-        """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as above."""
-        query = await read(decode_broker_query, request)
+        """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as ``alter_partition``."""
+        query = await decode_request(decode_broker_query, request)
         reply = await self._asker.ask(AllocateProducerIds(query.broker, query.broker_epoch), denied)
         if isinstance(reply, KafkaError):
             return encode_allocate_producer_ids(request.head, reply)
@@ -83,8 +85,8 @@ class BrokerCalls:
         return encode_allocate_producer_ids(request.head, reply.error, reply.start, reply.length)
 
     async def controlled_shutdown(self, request: Request, denied: KafkaError | None) -> bytes:
-        """Answer ControlledShutdown (key 7). :raises MalformedMessage, HangUp: as above."""
-        query = await read(decode_broker_query, request)
+        """Answer ControlledShutdown (key 7). :raises MalformedMessage, HangUp: as ``alter_partition``."""
+        query = await decode_request(decode_broker_query, request)
         reply = await self._asker.ask(ControlledShutdown(query.broker, query.broker_epoch), denied)
         if reply is KafkaError.NOT_CONTROLLER:
             # This API predates NOT_CONTROLLER; a broker knows a deposed controller by this code (wire.md A.3).
@@ -96,7 +98,7 @@ class BrokerCalls:
     def _outcomes(
         self, query: AlterPartitionQuery, reply: AlterPartitionReply, version: int
     ) -> dict[str, Sequence[tuple[int, Outcome]]]:
-        """The reply in the terms of the request. What has no outcome is left out, and the broker asks again for it."""
+        """Return the outcomes of the reply. A partition without one is left out, and the leader requests it again."""
         topics: defaultdict[str, list[tuple[int, Outcome]]] = defaultdict(list)
         for key, partitions in query.topics:
             name = self._snapshot.names_by_id.get(key) if version >= FIRST_WITH_IDS else key
@@ -105,7 +107,7 @@ class BrokerCalls:
                 found = reply.partitions.get(TopicPartition(name, index)) if name is not None else None
                 outcome = reply.unknown_error if index in unknown else found
                 if outcome is None:
-                    _LOG.info("left partition out of alter partition response", topic=name or key, partition=index)
+                    _LOG.info("left partition out of AlterPartition response", topic=name or key, partition=index)
                 else:
                     topics[key].append((index, outcome))
         return dict(topics)

@@ -1,4 +1,4 @@
-"""The settings of brokers: an answer to CreateTopics has all configs of a topic, most of them from the brokers."""
+"""The settings of brokers. A CreateTopics response has all configs of a topic, most of them from the brokers."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ Settings = Mapping[str, BrokerSetting]
 
 
 class LiveBrokerSettings:
-    """Asks one live broker each time, because an operator may change its settings at any time."""
+    """Ask one live broker each time, because an operator may change its settings at any time."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LiveBrokerSettings:
                     if (settings := await self._asked(broker, listener)) is not None:
                         return settings
         except TimeoutError:
-            _LOG.info("no broker answered with its settings in time", patience_s=self._patience_s)
+            _LOG.info("received settings from no broker in time", patience_s=self._patience_s)
         return {}
 
     def _in_turn(self) -> Iterator[Broker]:
@@ -70,9 +70,9 @@ class LiveBrokerSettings:
                 finally:
                     connection.abort()
             settings = decode_settings(answer)
-            effective_configs({}, settings)
-        except (OSError, WireError, ValueError) as error:  # ValueError: a number that is none
-            _LOG.info("settings of broker not received", broker=broker.id, error=repr(error))
+            effective_configs({}, settings)  # a check: it raises ValueError for a value that is no number
+        except (OSError, WireError, ValueError) as error:
+            _LOG.info("could not read broker settings", broker=broker.id, error=repr(error))
             return None
         self._answered = broker.id
         return settings

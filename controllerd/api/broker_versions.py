@@ -1,4 +1,4 @@
-"""The API versions of each live broker, asked once per broker epoch, for our ApiVersions and for the relay."""
+"""The API versions of each live broker, requested once per broker epoch, for our ApiVersions and for the relay."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ _QUESTION: Final = RequestHeader(ApiKey.API_VERSIONS, 0, 0, "controllerd")
 _MAX_ANSWER_BYTES: Final = 2**16
 _LOG = structlog.get_logger(__name__)
 
-_Life: TypeAlias = tuple[BrokerId, int]
-"""A broker and its epoch: after an upgrade the same broker speaks another protocol, with another epoch."""
+_BrokerRegistration: TypeAlias = tuple[BrokerId, int]
+"""A broker and its epoch: after an upgrade the broker has other API versions, and another epoch."""
 
 
 def plaintext_endpoint(broker: Broker, listener: str) -> Endpoint | None:
@@ -50,62 +50,79 @@ class BrokerVersions:
         self._patience_s = patience_s
         self._retry_s = retry_s
         self._transport = transport
-        self._known: dict[_Life, Mapping[int, VersionRange]] = {}
-        self._retry_at: dict[_Life, float] = {}
-        self._asking: dict[_Life, asyncio.Task[None]] = {}
-        self._hanging: set[_Life] = set()
+        self._known: dict[_BrokerRegistration, Mapping[int, VersionRange]] = {}
+        self._retry_at: dict[_BrokerRegistration, float] = {}
+        self._asking: dict[_BrokerRegistration, asyncio.Task[None]] = {}
+        self._hanging: set[_BrokerRegistration] = set()
         """Brokers that did not answer in time: no caller waits for them again while another broker is known."""
 
     async def known(self, listener: str) -> Known:
         """Return the versions of the live brokers.
 
-        Waits a little for brokers not asked yet, never for one that hangs.
+        Wait a short time for brokers that were not asked yet, and never for one that did not answer in time.
         """
         self._forget_dead()
         asked = {(each.id, each.epoch): self._question(each, listener) for each in self._snapshot.brokers.values()}
         passed_over = self._hanging if self._known else set()
-        questions = {life: task for life, task in asked.items() if task is not None and life not in passed_over}
+        questions = {
+            registration: task
+            for registration, task in asked.items()
+            if task is not None and registration not in passed_over
+        }
         if questions:
             await asyncio.wait(questions.values(), timeout=self._patience_s)
             self._hanging |= questions.keys() & self._asking.keys()
-        lives = [(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()]
-        return MappingProxyType({life[0]: self._known[life] for life in lives if life in self._known})
+        registrations = [(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()]
+        return MappingProxyType(
+            {
+                registration[0]: self._known[registration]
+                for registration in registrations
+                if registration in self._known
+            }
+        )
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel the requests in progress."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
     def _forget_dead(self) -> None:
-        lives = {(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()}
+        registrations = {(broker.id, broker.epoch) for broker in self._snapshot.brokers.values()}
         for book in (self._known, self._retry_at):
-            for life in book.keys() - lives:
-                del book[life]
-        self._hanging &= lives
+            for registration in book.keys() - registrations:
+                del book[registration]
+        self._hanging &= registrations
 
     def _question(self, broker: Broker, listener: str) -> asyncio.Task[None] | None:
         """Return the request in progress to this broker, begun if it is due."""
-        life = (broker.id, broker.epoch)
+        registration = (broker.id, broker.epoch)
         endpoint = plaintext_endpoint(broker, listener)
-        if life in self._known or endpoint is None:
+        if registration in self._known or endpoint is None:
             return None
-        if life not in self._asking:
-            if asyncio.get_running_loop().time() < self._retry_at.get(life, 0.0):
+        if registration not in self._asking:
+            if asyncio.get_running_loop().time() < self._retry_at.get(registration, 0.0):
                 return None
-            self._asking[life] = asyncio.create_task(self._ask(life, endpoint), name=f"ask-versions-{broker.id}")
-        return self._asking[life]
+            self._asking[registration] = asyncio.create_task(
+                self._ask(registration, endpoint), name=f"ask-versions-{broker.id}"
+            )
+        return self._asking[registration]
 
-    async def _ask(self, life: _Life, endpoint: Endpoint) -> None:
+    async def _ask(self, registration: _BrokerRegistration, endpoint: Endpoint) -> None:
         try:
             async with asyncio.timeout(self._ask_s):
-                self._known[life] = await ask_versions(endpoint, self._transport)
+                self._known[registration] = await ask_versions(endpoint, self._transport)
         except (OSError, WireError, TimeoutError) as error:
-            self._retry_at[life] = asyncio.get_running_loop().time() + self._retry_s
-            _LOG.info("API versions of broker not received", broker=life[0], broker_epoch=life[1], error=repr(error))
+            self._retry_at[registration] = asyncio.get_running_loop().time() + self._retry_s
+            _LOG.info(
+                "could not read API versions of broker",
+                broker=registration[0],
+                broker_epoch=registration[1],
+                error=repr(error),
+            )
         finally:
-            self._asking.pop(life, None)
+            self._asking.pop(registration, None)
 
 
 async def ask_versions(endpoint: Endpoint, transport: Transport) -> Mapping[int, VersionRange]:

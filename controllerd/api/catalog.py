@@ -1,4 +1,4 @@
-"""Which APIs this node serves itself, which it relays, and which it refuses (``wire.md`` A.6 and D.1)."""
+"""The APIs that this node serves itself, relays to brokers, or refuses (``wire.md`` A.6 and D.1)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -35,7 +35,7 @@ NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
 )
 """The APIs that we answer ourselves, at least in part.
 
-Missing AllocateProducerIds would jam brokers until restart (G-3).
+Without AllocateProducerIds, brokers would block their producer ids until a restart (G-3).
 """
 
 ADMIN: Final = frozenset(
@@ -82,7 +82,7 @@ NEVER_RELAYED: Final = frozenset(
         ApiKey.ALLOCATE_PRODUCER_IDS,
     }
 )
-"""Orders to brokers, questions to the controller, and the client's own identity."""
+"""Requests of the controller to brokers, of brokers to the controller, and those about the client's own identity."""
 
 _DESCRIBE_QUORUM: Final = 55
 UNWANTED: Final = frozenset(
@@ -94,10 +94,10 @@ UNWANTED: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""KRaft's; a client that sees them prefers them to what a ZooKeeper-mode cluster can answer."""
+"""APIs of KRaft. A client that sees them prefers them to the APIs that a cluster in ZooKeeper mode serves."""
 
 KNOWN: Final = frozenset(int(key) for key in ApiKey)
-"""Every API that there is to us; anything else is no request."""
+"""Every known API; a frame with another key is no request."""
 _NOT_RELAYABLE: Final = frozenset(NATIVE) | NEVER_RELAYED | UNWANTED
 
 

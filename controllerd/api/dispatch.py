@@ -1,4 +1,4 @@
-"""Dispatch of requests: each is served here, relayed to a broker, refused in its own version, or hung up on."""
+"""Dispatch requests: each is served, relayed to a broker, refused in its version, or ends with a closed connection."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.catalog import ADMIN, KNOWN, MUTATIONS, NATIVE, advertised, is_relayable
 from controllerd.api.envelopes import Envelopes
 from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.large_messages import SMALL, apart, read, rows_in
+from controllerd.api.large_messages import SMALL, decode_request, rows_in, run_in_thread_if_large
 from controllerd.api.metadata_view import CLUSTER_OPERATIONS, MetadataView, unknown_names
 from controllerd.api.producer_ids import OwnProducerIds
 from controllerd.api.scram_calls import ScramCalls
@@ -45,10 +45,10 @@ from wire.api_metadata import (
 )
 from wire.versions import ApiKey
 
-_BROKER: Final = 4
-_BROKER_LOGGER: Final = 8
-_BROKERS: Final = 1
-_CONTROLLERS: Final = 2
+_RESOURCE_BROKER: Final = 4
+_RESOURCE_BROKER_LOGGER: Final = 8
+_ENDPOINT_BROKERS: Final = 1
+_ENDPOINT_CONTROLLERS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Calls:
 
 
 class Dispatcher:
-    """Answers requests. Every answer has the request's exact version, or there is none (``wire.md`` G-1)."""
+    """Answer requests, each in exactly its version, or close the connection (``wire.md`` G-1)."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class Dispatcher:
         self._authorizer = authorizer
 
     async def answer(self, request: Request, session: Session) -> Answered:
-        """The response, and how long the client must be silent after it.
+        """Return the response, and the time for which the connection is not read afterwards.
 
-        :raises HangUp: there can be none, and the connection must be closed.
-        :raises MalformedMessage: the request cannot be read.
+        :raises HangUp: no response is possible, and the connection must be closed.
+        :raises MalformedMessage: the request cannot be decoded.
         """
         key, version = request.head.api_key, request.head.version
         if key == ApiKey.API_VERSIONS:
@@ -102,7 +102,7 @@ class Dispatcher:
             return await self._mutation(ApiKey(key), request, session)
         if key == ApiKey.METADATA:
             return Answered(await self._metadata(request, session))
-        call = self._admin_call if key in ADMIN else self._native
+        call = self._admin_call if key in ADMIN else self._broker_or_client_call
         return Answered([await call(ApiKey(key), request, session)])
 
     async def _mutation(self, key: ApiKey, request: Request, session: Session) -> Answered:
@@ -131,7 +131,8 @@ class Dispatcher:
             case _:
                 return await self._calls.admin.update_features(request, requester(request, session), denied)
 
-    async def _native(self, key: ApiKey, request: Request, session: Session) -> bytes:
+    async def _broker_or_client_call(self, key: ApiKey, request: Request, session: Session) -> bytes:
+        """Answer the other native requests; those of brokers need ClusterAction."""
         denied = self._denied(session, AclOperation.CLUSTER_ACTION)
         match key:
             case ApiKey.ALTER_PARTITION:
@@ -148,8 +149,8 @@ class Dispatcher:
                 return await self._configs(request, session, AclOperation.DESCRIBE_CONFIGS)
             case ApiKey.ALTER_CONFIGS | ApiKey.INCREMENTAL_ALTER_CONFIGS:
                 return await self._configs(request, session, AclOperation.ALTER_CONFIGS)
-            case _:
-                return await apart(rows_in(request), answer_nothing, request)
+            case _:  # ListGroups, ListTransactions, DescribeLogDirs: this node has nothing of these
+                return await run_in_thread_if_large(rows_in(request), answer_nothing, request)
 
     # -- permission and the relay --------------------------------------------------------------------------------------
 
@@ -168,7 +169,8 @@ class Dispatcher:
         ours = NATIVE[ApiKey.API_VERSIONS]
         if request.head.version not in ours:
             return encode_api_versions(request.head, KafkaError.UNSUPPORTED_VERSION, {ApiKey.API_VERSIONS: ours})
-        if not await read(decode_api_versions, request):
+        is_valid = await decode_request(decode_api_versions, request)
+        if not is_valid:
             return encode_api_versions(request.head, KafkaError.INVALID_REQUEST, {})
         known = await self._versions.known(session.own.listener)
         can_relay = self._denied(session, AclOperation.RELAY) is None
@@ -178,10 +180,10 @@ class Dispatcher:
     # -- metadata ------------------------------------------------------------------------------------------------------
 
     async def _metadata(self, request: Request, session: Session) -> list[bytes]:
-        query = await read(decode_metadata, request)
+        query = await decode_request(decode_metadata, request)
         if not self._snapshot.is_active:
             return [await self._relay(request, session)]
-        unknown = await apart(len(query.topics or ()), unknown_names, query, self._snapshot.topics)
+        unknown = await run_in_thread_if_large(len(query.topics or ()), unknown_names, query, self._snapshot.topics)
         if query.allow_auto_creation and unknown:
             try:
                 return [await self._relay(request, session)]
@@ -203,14 +205,14 @@ class Dispatcher:
         return pieces
 
     async def _describe_cluster(self, request: Request, session: Session) -> bytes:
-        query = await read(decode_describe_cluster, request)
+        query = await decode_request(decode_describe_cluster, request)
         if (denied := self._denied(session, AclOperation.DESCRIBE)) is not None:
             return encode_describe_cluster_error(request.head, denied, "not authorized")
-        if query.endpoint_type == _CONTROLLERS:
+        if query.endpoint_type == _ENDPOINT_CONTROLLERS:
             return encode_describe_cluster_error(
                 request.head, KafkaError.MISMATCHED_ENDPOINT_TYPE, "this is an endpoint for brokers"
             )
-        if query.endpoint_type != _BROKERS:
+        if query.endpoint_type != _ENDPOINT_BROKERS:
             return encode_describe_cluster_error(
                 request.head, KafkaError.UNSUPPORTED_ENDPOINT_TYPE, f"no endpoint type {query.endpoint_type}"
             )
@@ -222,10 +224,10 @@ class Dispatcher:
             request.head, self._snapshot.cluster_id, self._snapshot.node_id, nodes, operations
         )
 
-    # -- this node as a broker that holds nothing ----------------------------------------------------------------------
+    # -- this node as a broker without replicas ------------------------------------------------------------------------
 
     async def _init_producer_id(self, request: Request, session: Session) -> bytes:
-        query = await read(decode_init_producer_id, request)
+        query = await decode_request(decode_init_producer_id, request)
         if query.transactional_id is not None:
             return await self._relay(request, session)
         if (denied := self._denied(session, AclOperation.IDEMPOTENT_WRITE)) is not None:
@@ -240,22 +242,24 @@ class Dispatcher:
         return encode_init_producer_id(request.head, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 
     async def _configs(self, request: Request, session: Session, operation: AclOperation) -> bytes:
-        resources = await read(decode_config_resources, request)
+        resources = await decode_request(decode_config_resources, request)
         if not all(self._is_own(resource) for resource in resources):
             return await self._relay(request, session)
         denied = self._denied(session, operation)
         error = denied or KafkaError.NONE
-        return await apart(len(resources), encode_config_results, request.head, resources, error)
+        return await run_in_thread_if_large(len(resources), encode_config_results, request.head, resources, error)
 
     def _is_own(self, resource: ConfigResource) -> bool:
-        return resource.kind in (_BROKER, _BROKER_LOGGER) and resource.name == str(self._snapshot.node_id)
+        return resource.kind in (_RESOURCE_BROKER, _RESOURCE_BROKER_LOGGER) and resource.name == str(
+            self._snapshot.node_id
+        )
 
 
 async def _topic_rows(view: MetadataView, query: MetadataQuery) -> list[TopicRow]:
-    """The topics of an answer; a client may name very many, known or not."""
+    """Return the topics of a response; a client may name very many, known or not."""
     if query.topics is None or len(query.topics) <= SMALL:
         return view.topics(query.topics)
-    wanted = await apart(len(query.topics), _distinct, query.topics)
+    wanted = await run_in_thread_if_large(len(query.topics), _distinct, query.topics)
     rows: list[TopicRow] = []
     for part in sliced(wanted, SMALL):
         rows += view.topics(part)

@@ -23,7 +23,7 @@ import structlog
 
 from controllerd.api.catalog import FORWARDED, NATIVE
 from controllerd.api.hang_up import HangUp, Reason
-from controllerd.api.large_messages import apart, rows_in
+from controllerd.api.large_messages import rows_in, run_in_thread_if_large
 from controllerd.api.sessions import AclOperation, Answered, Authorizer, Principal, Session
 from controllerd.core.kafka_error import KafkaError
 from controllerd.snapshot import ClusterSnapshot
@@ -49,7 +49,7 @@ Answer = Callable[[Request, Session], Awaitable[Answered]]
 
 
 class Envelopes:
-    """Answers envelopes as the built-in controller does (``KafkaApis.handleEnvelope``)."""
+    """Answer envelopes as the built-in controller does (``KafkaApis.handleEnvelope``)."""
 
     def __init__(
         self, snapshot: ClusterSnapshot, authorizer: Authorizer, between_brokers: Collection[str] | None
@@ -71,12 +71,12 @@ class Envelopes:
         if (refused := self._refused(session)) is not None:
             return encode_envelope_error(request.head, refused)
         try:
-            forwarded = await apart(rows_in(request), decode_envelope, request)
+            forwarded = await run_in_thread_if_large(rows_in(request), decode_envelope, request)
             response = await self._serve(forwarded, session, answer)
         except UnreadableEnvelope as error:
-            _LOG.warning("envelope refused", code=error.code.name, reason=str(error), peer=session.peer)
+            _LOG.warning("refused envelope", code=error.code.name, reason=str(error), peer=session.peer)
             return encode_envelope_error(request.head, error.code)
-        if await apart(rows_in(request), says_not_controller, forwarded.request.head, response):
+        if await run_in_thread_if_large(rows_in(request), says_not_controller, forwarded.request.head, response):
             return encode_envelope_error(request.head, KafkaError.NOT_CONTROLLER)
         return encode_envelope(request.head, response)
 

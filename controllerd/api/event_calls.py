@@ -1,7 +1,7 @@
-"""Calls into the event queue for requests, and the wait until their effect is published, without holding any event.
+"""Put the events of requests into the queue, and wait until their effect is published.
 
-An event is answered before its changes are published, so that a first check may miss them. Then the next snapshot
-wakes the waiter: nothing polls, and nothing waits longer than the client wants to.
+An event is answered before its changes are published, so that the first check may miss them. The next snapshot then
+wakes the waiter: there is no polling, no event is delayed, and no wait exceeds the client's timeout.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from events.queue import EventQueue
 
 
 class EventCaller:
-    """Puts calls into the event queue and waits for their replies, for a bounded time."""
+    """Put calls into the event queue and wait for their replies, for a bounded time."""
 
     def __init__(self, queue: EventQueue, snapshot: ClusterSnapshot, timeout_s: float) -> None:
         self._queue = queue
@@ -50,34 +50,34 @@ class EventCaller:
 
 
 class EffectWaiter:
-    """Compares the effects of requests with the published snapshot, at the cost of the topics that changed."""
+    """Compare the effects of requests with the published snapshot, reading only the topics that changed."""
 
     def __init__(self, snapshot: ClusterSnapshot, limits: ServerLimits | None = None) -> None:
-        """No wait takes more than ``Limits.wait_s``, whatever clients ask for."""
+        """No wait takes more than ``ServerLimits.wait_s``, whatever timeout a client requests."""
         self._snapshot = snapshot
         self._longest_s = (limits or ServerLimits()).wait_s
 
     def deadline(self, timeout_ms: int) -> float:
-        """Until when, in the event loop's time, a request waits that arrives now with this timeout."""
+        """Return the deadline, in the event loop's time, of a request that arrives now with this timeout."""
         return asyncio.get_running_loop().time() + min(timeout_ms / 1000, self._longest_s)
 
-    async def leaders(self, expected: Mapping[TopicPartition, BrokerId], until: float) -> set[TopicPartition]:
-        """Wait until the snapshot has these leaders; return the partitions of which it does not."""
+    async def wait_for_leaders(self, expected: Mapping[TopicPartition, BrokerId], until: float) -> set[TopicPartition]:
+        """Wait until the snapshot has these leaders; return the partitions for which it has not."""
         search = _LeaderSearch(self._snapshot, lambda tp, view: _leader(view) == expected[tp])
         for tp in expected:
             search.missing[tp.topic].add(tp.partition)
         await self._wait(search.check, until)
         return {TopicPartition(topic, number) for topic, numbers in search.missing.items() for number in numbers}
 
-    async def led(self, topics: Mapping[str, frozenset[int]], until: float) -> set[str]:
+    async def wait_until_led(self, topics: Mapping[str, frozenset[int]], until: float) -> set[str]:
         """Wait until these partitions have leaders; return the topics with a partition without one."""
         search = _LeaderSearch(self._snapshot, lambda _tp, view: _leader(view) >= 0)
         search.missing.update({topic: set(numbers) for topic, numbers in topics.items() if numbers})
         await self._wait(search.check, until)
         return set(search.missing)
 
-    async def gone(self, topics: frozenset[str], until: float) -> set[str]:
-        """Wait until clients see none of these topics; return the topics that they still see."""
+    async def wait_until_gone(self, topics: frozenset[str], until: float) -> set[str]:
+        """Wait until these topics are not in the metadata; return the topics that still are."""
         shown = set(topics)
 
         async def check() -> bool:
@@ -97,11 +97,11 @@ class EffectWaiter:
 
         After a loss of the role the snapshot no longer follows the cluster.
         """
-        with suppress(TimeoutError):  # something is missing then, and the answer says what
+        with suppress(TimeoutError):  # the response names the missing changes
             async with asyncio.timeout_at(until):
                 seen = self._snapshot.version
                 while await check() and self._snapshot.is_active:
-                    if seen == self._snapshot.version:  # else another snapshot was published during the check
+                    if seen == self._snapshot.version:  # otherwise another snapshot was published during the check
                         await self._snapshot.next_version()
                     seen = self._snapshot.version
 
@@ -111,24 +111,24 @@ class _LeaderSearch:
 
     def __init__(self, snapshot: ClusterSnapshot, is_led: Callable[[TopicPartition, PartitionView], bool]) -> None:
         self.missing: defaultdict[str, set[int]] = defaultdict(set)
-        """By topic; no topic has none."""
+        """The missing partitions by topic; a topic without any is removed."""
         self._snapshot = snapshot
         self._is_led = is_led
         self._looked_at: dict[str, TopicView] = {}
         self._rows = 0
 
     async def check(self) -> bool:
-        """Return whether anything is missing. A topic is checked again only after it was published again."""
+        """Return whether a leader is missing. A topic is checked again only after it was published again."""
         for name in tuple(self.missing):
             topic = self._snapshot.topics.get(name)
             if topic is None or topic.is_hidden or topic is self._looked_at.get(name):
                 await self._count_row()
                 continue
-            self._looked_at[name] = topic  # kept, so that no other view can have its identity
-            await self._look_at(name)
+            self._looked_at[name] = topic  # kept, so that no other view can have the same id()
+            await self._check_topic(name)
         return bool(self.missing)
 
-    async def _look_at(self, name: str) -> None:
+    async def _check_topic(self, name: str) -> None:
         missing = self.missing[name]
         for number in tuple(missing):
             tp = TopicPartition(name, number)
@@ -146,5 +146,5 @@ class _LeaderSearch:
 
 
 def _leader(view: PartitionView) -> int:
-    """The leader; negative while there is none, or no state at all."""
+    """Return the leader; negative while there is none, or no state."""
     return -1 if view.leadership is None else view.leadership.leader

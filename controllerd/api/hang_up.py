@@ -1,4 +1,4 @@
-"""Closing a connection on purpose: the one safe answer when no exact answer can be given."""
+"""Close a connection on purpose: the only safe reaction if no exact response is possible."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ from controllerd.record.records import AlarmRecord
 
 
 class Reason(Enum):
-    """The reasons for which we close a connection, as logs and counters name them."""
+    """The reasons for which the server closes a connection, as logs and counters name them."""
 
     MALFORMED = "malformed request"
     FRAME = "bad frame"
@@ -54,14 +54,14 @@ class ServerStats:
     connections: int
     accepted: int
     requests: Mapping[int, int]
-    """API key to requests answered."""
+    """The number of answered requests by API key."""
     hang_ups: Mapping[str, int]
-    """Reason to connections that we closed for it."""
+    """The number of closed connections by reason."""
 
 
 @dataclass(slots=True)
 class ServerCounters:
-    """The counters of the server, and the times of the latest complaints about clients."""
+    """The counters of the server, and the times of the latest log lines about clients."""
 
     audit: AuditLog
     monotonic: Callable[[], float] = time.monotonic
@@ -82,12 +82,12 @@ class ServerCounters:
         if len(self._logged_at) >= _MAX_REMEMBERED:
             self._logged_at.clear()
         self._logged_at[key] = now
-        _LOG.warning("client connection closed", reason=hang_up.reason.value, detail=hang_up.detail, peer=peer)
+        _LOG.warning("closed client connection", reason=hang_up.reason.value, detail=hang_up.detail, peer=peer)
         if hang_up.reason not in _QUIET:
             self.audit.record(
                 AlarmRecord(f"client connection closed: {hang_up.reason.value}", f"{peer}: {hang_up.detail}")
             )
 
     def copy(self, connections: int) -> ServerStats:
-        """The counters now."""
+        """Return the current counters."""
         return ServerStats(connections, self.accepted, dict(self.requests), dict(self.hang_ups))

@@ -28,13 +28,13 @@ def rows_in(request: Request) -> int:
     return len(request.frame) // _BYTES_PER_ROW
 
 
-async def apart(rows: int, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Return the result of ``work``, which must be pure; with many rows it runs in a thread."""
+async def run_in_thread_if_large(rows: int, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Return the result of ``work``, which must be pure; it runs in a thread if there are more than ``SMALL`` rows."""
     if rows <= SMALL:
         return work(*args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_WORKERS, partial(work, *args, **kwargs))
 
 
-async def read(decode: Callable[[Request], _T], request: Request) -> _T:
+async def decode_request(decode: Callable[[Request], _T], request: Request) -> _T:
     """Decode a request. :raises MalformedMessage: bad bytes."""
-    return await apart(rows_in(request), decode, request)
+    return await run_in_thread_if_large(rows_in(request), decode, request)

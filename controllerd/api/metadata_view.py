@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster from the snapshot: the cluster as the clients of one listener see it."""
+"""Answer Metadata and DescribeCluster from the snapshot, for the clients of one listener."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,15 +29,15 @@ def _bits(*operations: int) -> int:
 
 
 TOPIC_OPERATIONS: Final = _bits(3, 4, 5, 6, 7, 8, 10, 11)
-"""Read, write, create, delete, alter, describe, and both of configs: all there are (KIP-430)."""
+"""All operations on topics: read, write, create, delete, alter, describe, and both on configs (KIP-430)."""
 CLUSTER_OPERATIONS: Final = _bits(5, 7, 8, 9, 10, 11, 12)
-"""Create, alter, describe, cluster action, both of configs, idempotent write."""
-_NOBODY: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
+"""All operations on the cluster: create, alter, describe, cluster action, both on configs, idempotent write."""
+_NO_STATE: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
 """The leadership of a partition that has no state znode yet."""
 
 
 class MetadataView:
-    """The view from one listener at this moment. Use it within one turn of the loop, or read its rows as you go."""
+    """The current metadata for one listener. It must be used within one turn of the event loop, or row by row."""
 
     def __init__(self, snapshot: ClusterSnapshot, own: Endpoint, version: int) -> None:
         """``own`` is our endpoint of the listener; ``version`` is that of Metadata, whose rules differ."""
@@ -48,7 +48,7 @@ class MetadataView:
         self._reachable = frozenset(b.id for b in self._brokers.values() if b.endpoint(own.listener) is not None)
 
     def nodes(self) -> list[NodeRow]:
-        """The live brokers that have the listener, and this node."""
+        """Return the live brokers that have the listener, and this node."""
         rows = [
             NodeRow(broker.id, endpoint.host, endpoint.port, broker.rack)
             for broker in self._brokers.values()
@@ -60,7 +60,7 @@ class MetadataView:
         return rows
 
     def head(self, query: MetadataQuery) -> MetadataHead:
-        """Everything but the topics."""
+        """Return the response without the topics."""
         return MetadataHead(
             self.nodes(),
             self._snapshot.cluster_id or None,
@@ -70,7 +70,7 @@ class MetadataView:
         )
 
     def topics(self, wanted: Sequence[MetadataRequestTopic] | None) -> list[TopicRow]:
-        """The topics that were asked for, or all."""
+        """Return the requested topics, or all."""
         if wanted is None:
             return [self._row(topic) for topic in self._snapshot.topics.values() if not topic.is_hidden]
         if self._version < _IDS_AND_NULL_NAMES_FROM and any(item.name is None or item.topic_id for item in wanted):
@@ -107,7 +107,7 @@ class MetadataView:
         return (self._partition(partition) for partition in partitions)
 
     def _partition(self, view: PartitionView) -> PartitionRow:
-        state, replicas = view.leadership or _NOBODY, view.assignment.replicas
+        state, replicas = view.leadership or _NO_STATE, view.assignment.replicas
         error, leader, isr = self._leader_error(state), state.leader, state.isr
         if self._version == 0:
             error, replicas, isr = self._without_unreachable(error, replicas, isr)
@@ -125,8 +125,9 @@ class MetadataView:
     def _without_unreachable(
         self, error: KafkaError, replicas: tuple[BrokerId, ...], isr: tuple[BrokerId, ...]
     ) -> tuple[KafkaError, tuple[BrokerId, ...], tuple[BrokerId, ...]]:
-        """Leave out unreachable replicas with an error: clients of version 0 fail on a replica that they cannot look
-        up.
+        """Leave out unreachable replicas, and report an error for them.
+
+        Clients of version 0 fail on a replica that is not among the nodes of the response.
         """
         reachable = tuple(replica for replica in replicas if replica in self._reachable)
         in_sync = tuple(replica for replica in isr if replica in self._reachable)

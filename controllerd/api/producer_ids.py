@@ -1,4 +1,4 @@
-"""Producer ids of our own: idempotent producers may ask any node, and a missing answer is fatal for Java's (A.5)."""
+"""Hand out producer ids: an idempotent producer may ask any node, and Java's fails without an answer (A.5)."""
 
 import asyncio
 from typing import Final
@@ -31,7 +31,7 @@ class OwnProducerIds:
         self._refill: asyncio.Task[None] | None = None
 
     def take(self, *, may_allocate: bool) -> int | None:
-        """The next producer id, or None while there is none. Asks for another block in time, if that is possible."""
+        """Return the next producer id, or None while there is none. Request another block early, if possible."""
         if not self._present:
             self._present, self._next = self._next, range(0)
         taken = self._present[0] if self._present else None
@@ -41,7 +41,7 @@ class OwnProducerIds:
         return taken
 
     async def close(self) -> None:
-        """Ask for no more."""
+        """Cancel the request for a block."""
         if self._refill is not None:
             self._refill.cancel()
             await asyncio.gather(self._refill, return_exceptions=True)
@@ -65,4 +65,4 @@ class OwnProducerIds:
 
     def _put_off(self, reason: str) -> None:
         self._retry_at = asyncio.get_running_loop().time() + self._retry_s
-        _LOG.info("no producer ids for this node", reason=reason)
+        _LOG.info("received no producer ids", reason=reason)

@@ -1,6 +1,6 @@
-"""The relay: a request that any broker can answer goes to one unchanged, and its answer comes back unchanged.
+"""The relay: a request that any broker can answer is forwarded to one unchanged, and so is its response.
 
-Each client connection has a target of its own and sticks to it, so order and correlation ids hold without our help.
+Each client connection has a target of its own and keeps it, so the order and the correlation ids are preserved.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ class Target:
         return not self._link.ended()
 
     async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
-        """Send a request, wait for its answer.
+        """Send a request, and wait for its response.
 
-        :raises OSError, WireError, TimeoutError: there is none; the connection is of no use any more.
+        :raises OSError, WireError, TimeoutError: there is none; the connection cannot be used any more.
         """
         async with asyncio.timeout(timeout_s):
             self._link.write(encode_frame(frame))
@@ -55,7 +55,7 @@ class Target:
 
 
 class Relay:
-    """One client connection's way to the brokers."""
+    """The relay of one client connection to the brokers."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Relay:
         turn: int,
         transport: Transport = PLAINTEXT,
     ) -> None:
-        """``turn`` spreads connections over brokers: each client connection gets another one."""
+        """``turn`` distributes connections over the brokers: each client connection has another value."""
         self._listener = listener
         self._snapshot = snapshot
         self._versions = versions
@@ -76,7 +76,7 @@ class Relay:
         self._target: Target | None = None
 
     async def forward(self, request: Request) -> bytes:
-        """A broker's answer to this request.
+        """Return a broker's response to this request.
 
         :raises HangUp: there is no target, or the target was lost and the outcome is not known.
         """
@@ -87,12 +87,12 @@ class Relay:
             raise HangUp(Reason.TARGET_LOST, f"broker {target.broker.id}: {error!r}") from error
 
     def close(self) -> None:
-        """The client is gone."""
+        """Close the connection to the broker, after the client's connection."""
         if self._target is not None:
             self._target.close()
 
     async def _current(self, request: Request) -> Target:
-        """The sticky target, opened again if the broker only closed an idle connection."""
+        """Return the target of this connection, opened again if the broker only closed an idle connection."""
         target = self._target
         if target is None:
             self._target = await self._open_any(request)
@@ -100,7 +100,7 @@ class Relay:
         broker = self._snapshot.brokers.get(target.broker.id)
         if broker is None or broker.epoch != target.broker.epoch:
             raise HangUp(Reason.TARGET_LOST, f"broker {target.broker.id} is not live any more")
-        if not self._speaks(broker, request, await self._versions.known(self._listener)):
+        if not self._supports(broker, request, await self._versions.known(self._listener)):
             raise HangUp(Reason.UNSUPPORTED_VERSION, f"broker {broker.id}, {request.head}")
         if not target.is_open:
             target.close()
@@ -111,11 +111,11 @@ class Relay:
         return target
 
     async def _open_any(self, request: Request) -> Target:
-        """A connection to the first broker, from our turn on, that speaks this version and accepts one."""
+        """Open a connection to the first broker, from ``turn`` on, that supports this version and accepts one."""
         known = await self._versions.known(self._listener)
-        able = [broker for broker in self._snapshot.brokers.values() if self._speaks(broker, request, known)]
+        able = [broker for broker in self._snapshot.brokers.values() if self._supports(broker, request, known)]
         if not able:
-            raise HangUp(Reason.NO_TARGET, f"{len(known)} brokers known, none speaks {request.head}")
+            raise HangUp(Reason.NO_TARGET, f"{len(known)} brokers known, none supports {request.head}")
         first = self._turn % len(able)
         for broker in able[first:] + able[:first]:
             if (target := await self._open(broker)) is not None:
@@ -133,6 +133,6 @@ class Relay:
             return None
 
     @staticmethod
-    def _speaks(broker: Broker, request: Request, known: BrokerVersions.Known) -> bool:
+    def _supports(broker: Broker, request: Request, known: BrokerVersions.Known) -> bool:
         ranges = known.get(broker.id, {})
         return request.head.version in ranges.get(request.head.api_key, ())

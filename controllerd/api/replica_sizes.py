@@ -1,4 +1,4 @@
-"""Asks brokers for the sizes of replicas, while replicas move or are deleted, or for a plan.
+"""Request the sizes of replicas from brokers, while replicas move or are deleted, or for a plan.
 
 This happens outside of the event task: one request per broker and round, each for a bounded time. A broker that does
 not answer is visible in the view, and delays no other.
@@ -46,7 +46,7 @@ class ReplicaSizes:
         ask_s: float = 4.0,
         transport: Transport = PLAINTEXT,
     ) -> None:
-        """``listener`` is that between brokers; ``now`` gives monotonic seconds; ``ask_s`` bounds one question."""
+        """``listener`` is that between brokers; ``now`` returns monotonic seconds; ``ask_s`` bounds one request."""
         self._snapshot = snapshot
         self._listener = listener
         self._now = now
@@ -62,26 +62,26 @@ class ReplicaSizes:
         return self._view
 
     async def run(self) -> None:
-        """Ask every few seconds, as long as there is anything to ask for."""
+        """Send requests every few seconds, while replicas move or are deleted."""
         while True:
-            await self.look()
+            await self.request_sizes()
             await asyncio.sleep(self._every_s)
 
-    async def look(self) -> None:
-        """One round."""
-        wanted = await self._under_way()
+    async def request_sizes(self) -> None:
+        """Request the sizes once."""
+        wanted = await self._moving_or_deleted()
         self._book.keep(wanted)
         if wanted:
             await self._ask_all(wanted, self._book)
         self._view = self._book.view() if wanted else NO_SIZES
 
     async def measure(self, partitions: Iterable[TopicPartition]) -> SizesView:
-        """Ask for all replicas of these partitions, for a plan; within about ``ask_s`` per eight brokers."""
+        """Request the sizes of all replicas of these partitions, for a plan, in about ``ask_s`` per eight brokers."""
         book = SizeBook()
         await self._ask_all(await self._on_brokers(partitions), book)
         return book.view()
 
-    async def _under_way(self) -> Wanted:
+    async def _moving_or_deleted(self) -> Wanted:
         """Return the replicas that move or are being deleted; none on a standby."""
         if not self._snapshot.is_active:
             return {}
@@ -127,7 +127,7 @@ class ReplicaSizes:
                     connection.abort()
             await self._take(broker.id, answer, book)
         except (OSError, WireError) as error:
-            _LOG.info("replica sizes not received", broker=broker.id, error=repr(error))
+            _LOG.info("could not read replica sizes", broker=broker.id, error=repr(error))
             book.fail(broker.id, f"no answer in {self._ask_s:g} s" if isinstance(error, TimeoutError) else str(error))
 
     async def _take(self, broker: BrokerId, answer: bytes, book: SizeBook) -> None:
@@ -143,9 +143,9 @@ class ReplicaSizes:
 
 @asynccontextmanager
 async def polling(sizes: ReplicaSizes) -> AsyncIterator[None]:
-    """Ask in the background; a defect of it is logged, and ends nothing else."""
+    """Request sizes in the background; a failure is logged, and ends no other task."""
     task = asyncio.create_task(sizes.run(), name="replica-sizes")
-    task.add_done_callback(_tell_end)
+    task.add_done_callback(_log_end)
     try:
         yield
     finally:
@@ -153,6 +153,6 @@ async def polling(sizes: ReplicaSizes) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _tell_end(task: asyncio.Task[None]) -> None:
+def _log_end(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _LOG.error("sizes of replicas are not asked for any more", exc_info=error)
+        _LOG.error("stopped requesting replica sizes", exc_info=error)

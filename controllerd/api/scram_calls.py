@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controllerd.api.event_calls import EventCaller
-from controllerd.api.large_messages import apart, rows_in
+from controllerd.api.large_messages import rows_in, run_in_thread_if_large
 from controllerd.api.sessions import Session, requester
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, ScramCredential
@@ -28,13 +28,13 @@ class ScramCalls:
 
         :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time.
         """
-        changes = await apart(rows_in(request), _changes, request)
+        changes = await run_in_thread_if_large(rows_in(request), _changes, request)
         reply = await self._asker.ask(AlterScram(requester(request, session), changes), denied)
         if isinstance(reply, KafkaError):
             results = [ScramResult(user, reply) for user in changes]
         else:
             results = [ScramResult(user, *(reply.get(user, _UNANSWERED) or _DONE)) for user in changes]
-        return await apart(len(results), encode_alter_scram, request.head, results)
+        return await run_in_thread_if_large(len(results), encode_alter_scram, request.head, results)
 
 
 def _changes(request: Request) -> Mapping[str, ScramChange]:

@@ -1,4 +1,4 @@
-"""The Kafka-protocol server: sockets, frames and limits; no client connection can disturb the others."""
+"""The Kafka-protocol server: sockets, frames and limits. No client connection can disturb another one."""
 
 import asyncio
 import time
@@ -37,7 +37,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class KafkaServer:
-    """The Kafka-protocol server of one instance. All methods belong to the event loop's thread."""
+    """The Kafka-protocol server of one instance. All methods must be called in the event loop's thread."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class KafkaServer:
         shared: SharedVersions | None = None,
         between_brokers: Collection[str] | None = None,
     ) -> None:
-        """``snapshot`` is read at each request; ``queue`` gets what brokers ask of their controller.
+        """``snapshot`` is read at each request; ``queue`` receives the events of requests.
 
-        ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` lets
-        clients in, and ``transport`` leads to the brokers that answer relayed requests. ``shared``
+        ``now`` is the clock, in seconds, by which the controller counts quotas. ``acceptor`` authenticates
+        clients, and ``transport`` connects to the brokers that answer relayed requests. ``shared``
         keeps the versions that they serve. ``between_brokers`` names the listeners that brokers use
-        among themselves; any when None.
+        among themselves; None: any.
         """
         self._listeners = tuple(listeners)
         self._acceptor = acceptor
@@ -82,7 +82,7 @@ class KafkaServer:
             Envelopes(snapshot, rights, between_brokers),
         )
         self._dispatcher = Dispatcher(snapshot, calls, self._ids, self._versions, self._shared, rights)
-        self._ledger = ServerCounters(audit)
+        self._counters = ServerCounters(audit)
         self._servers: list[asyncio.Server] = []
         self._endpoints: list[Endpoint] = []
         self._connections: set[asyncio.Task[None]] = set()
@@ -97,17 +97,17 @@ class KafkaServer:
 
     @property
     def bound(self) -> tuple[tuple[str, int], ...]:
-        """Host and port of each bound socket, one per listener in their order; known once started."""
+        """Return host and port of each bound socket, one per listener in their order; known once started."""
         return tuple(server.sockets[0].getsockname()[:2] for server in self._servers)
 
     def stats(self) -> ServerStats:
-        """The counters now."""
-        return self._ledger.copy(len(self._connections))
+        """Return the current counters."""
+        return self._counters.copy(len(self._connections))
 
     async def start(self) -> None:
-        """Bind every listener. :raises OSError: one of them cannot be bound; none stays open then.
+        """Bind every listener. :raises OSError: a listener cannot be bound; none stays open then.
 
-        The cluster's id must be in the snapshot.
+        The cluster id must be in the snapshot.
         """
         await self._shared.recall(self._snapshot.cluster_id)
         try:
@@ -136,7 +136,7 @@ class KafkaServer:
         self._servers.clear()
 
     async def _bind(self, listener: ServerListener) -> None:
-        # Served only once the real port is known: the first client could already ask for our endpoint.
+        # Clients are served when the real port is known: the first client may request our endpoint.
         server = await self._acceptor.listen(
             listener.host, listener.port, lambda link, peer: self._accept(own, link, peer)
         )
@@ -147,7 +147,7 @@ class KafkaServer:
         await server.start_serving()
 
     def _accept(self, own: Endpoint, link: Link, peer: TransportPeer) -> None:
-        self._ledger.accepted += 1
+        self._counters.accepted += 1
         if len(self._connections) >= self._limits.max_connections and not self._make_room():
             self._hang_up_for_room(link, peer)
             return
@@ -156,7 +156,7 @@ class KafkaServer:
         task.add_done_callback(lambda done: self._ended(done, link, peer))
 
     def _make_room(self) -> bool:
-        """Give up the connection that was idle for the longest time, if any is.
+        """Close the connection that was idle for the longest time, if there is one.
 
         Clients may keep connections for minutes; brokers that must send an ISR change to their controller must not
         wait.
@@ -168,44 +168,44 @@ class KafkaServer:
         return False
 
     def _hang_up_for_room(self, link: Link, peer: TransportPeer) -> None:
-        self._ledger.hung_up(HangUp(Reason.TOO_MANY, f"{len(self._connections)} open"), peer.address)
+        self._counters.hung_up(HangUp(Reason.TOO_MANY, f"{len(self._connections)} open"), peer.address)
         link.abort()
 
     def _ended(self, task: asyncio.Task[None], link: Link, peer: TransportPeer) -> None:
-        """A connection is over. A defect ended only this one, and in silence: a guessed answer could end a broker."""
+        """Note the end of a connection. A defect closes it without a response: a wrong one could end a broker."""
         self._connections.discard(task)
-        link.abort()  # for a task that was cancelled before it ran; closed already for any other
+        link.abort()  # needed if the task was cancelled before it ran
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.error("client connection failed", peer=peer.address, exc_info=error)
-            self._ledger.hung_up(HangUp(Reason.DEFECT, repr(error)), peer.address)
+            self._counters.hung_up(HangUp(Reason.DEFECT, repr(error)), peer.address)
 
     async def _serve(self, own: Endpoint, link: Link, peer: TransportPeer) -> None:
         turn = next(self._turns)
         relay = Relay(own.listener, self._snapshot, self._versions, self._limits, turn, self._transport)
         session = Session(peer.address, principal_of(peer.identity), own, relay)
         try:
-            await self._converse(session, _PacedReader(link, peer, self._limits, self._idle), link)
+            await self._serve_requests(session, _FrameReader(link, peer, self._limits, self._idle), link)
         except HangUp as hang_up:
-            self._ledger.hung_up(hang_up, peer.address)
+            self._counters.hung_up(hang_up, peer.address)
         except WireError as error:
-            self._ledger.hung_up(HangUp(Reason.MALFORMED, repr(error)), peer.address)
+            self._counters.hung_up(HangUp(Reason.MALFORMED, repr(error)), peer.address)
         except OSError as error:
-            _LOG.debug("client connection lost", peer=peer.address, error=repr(error))
+            _LOG.debug("lost client connection", peer=peer.address, error=repr(error))
         finally:
             relay.close()
             link.abort()  # unread bytes would keep the socket open, so they are dropped
             await link.wait_closed()
 
-    async def _converse(self, session: Session, reader: "_PacedReader", link: Link) -> None:
-        """One request at a time, as in a broker: answers leave in the order of the requests."""
+    async def _serve_requests(self, session: Session, reader: "_FrameReader", link: Link) -> None:
+        """Serve one request at a time, as a broker does: responses have the order of the requests."""
         limit = self._limits.max_first_frame_bytes
         while (frame := await reader.next_frame(limit)) is not None:
             request = Request(peek_request(frame), frame)
             answered = await self._dispatcher.answer(request, session)
             await self._write(link, answered.pieces)
-            self._ledger.requests[request.head.api_key] += 1
+            self._counters.requests[request.head.api_key] += 1
             limit = self._limits.max_frame_bytes
-            if answered.mute_ms > 0:  # a client that does not wait by itself is made to (KIP-219)
+            if answered.mute_ms > 0:  # enforce the throttle time, which the client may ignore (KIP-219)
                 await asyncio.sleep(min(answered.mute_ms / 1000, self._limits.idle_s))
 
     async def _write(self, link: Link, pieces: list[bytes]) -> None:
@@ -217,8 +217,8 @@ class KafkaServer:
             raise HangUp(Reason.SLOW, f"an answer was not read for {self._limits.write_s} s") from error
 
 
-class _PacedReader:
-    """Frames from a client that may be idle between two of them, but not inside one."""
+class _FrameReader:
+    """Read frames from a client, which may be idle between two frames, but not inside one."""
 
     def __init__(self, link: Link, peer: TransportPeer, limits: ServerLimits, idle: dict[Link, TransportPeer]) -> None:
         """``idle`` holds the link while its client sends nothing."""
@@ -228,15 +228,15 @@ class _PacedReader:
         self._idle = idle
 
     async def next_frame(self, limit: int) -> bytes | None:
-        """The next frame; None when the client is done. :raises HangUp: it keeps us waiting, or sends no frame."""
+        """Return the next frame; None at the end. :raises HangUp: the client is too slow, or sends no frame."""
         try:
             return await read_frame(self, limit)
         except WireError as error:
             raise HangUp(Reason.FRAME, str(error)) from error
 
     async def readexactly(self, n: int, /) -> bytes:
-        """Exactly ``n`` bytes. :raises asyncio.IncompleteReadError: the stream ended before."""
-        starts_frame = n == _SIZE_BYTES
+        """Return exactly ``n`` bytes. :raises asyncio.IncompleteReadError: the stream ended before."""
+        starts_frame = n == _SIZE_BYTES  # a frame begins with its size, and no request has a content as short as that
         patience = self._limits.idle_s if starts_frame else self._limits.frame_s
         if starts_frame:
             self._idle[self._link] = self._peer

@@ -1,4 +1,4 @@
-"""The listeners of the server, and the limits of one client, so that none can disturb the controller or another one."""
+"""The listeners of the server, and its limits, so that no client can disturb the controller or another client."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class ServerListener:
     """A listener of the cluster (``PLAINTEXT``, ``INTERNAL`` ...) on one of our addresses.
 
-    ``port`` 0 lets the system choose. ``advertised_host`` and ``advertised_port`` are what others
+    With ``port`` 0 the system chooses. ``advertised_host`` and ``advertised_port`` are the address that clients
     connect to; None means the bound host and port.
     """
 
@@ -26,12 +26,12 @@ class ServerLimits:
     """Bounds of the Kafka-protocol server. Times are seconds."""
 
     max_frame_bytes: int = 16 * MIB
-    """The largest legitimate request is AlterPartition, and 250,000 partitions of three replicas fit. Data never comes
-    here, so Kafka's own 100 MiB (``socket.request.max.bytes``) would only serve an attacker."""
+    """The largest legitimate request is AlterPartition, and 250,000 partitions of three replicas fit. This node
+    receives no records, so Kafka's 100 MiB (``socket.request.max.bytes``) would only help an attacker."""
     max_first_frame_bytes: int = MIB
-    """Until it was answered once, a connection may be anything: TLS or HTTP read as a length asks for gigabytes."""
+    """The limit before the first response. A client of TLS or HTTP seems to announce a frame of gigabytes."""
     max_response_bytes: int = 100 * MIB
-    """A broker's answer on its way through the relay."""
+    """The largest response of a broker that is relayed."""
     max_connections: int = 2_000
     idle_s: float = 600.0
     """Default of ``connections.max.idle.ms``."""
@@ -42,8 +42,8 @@ class ServerLimits:
     call_s: float = 60.0
     """The longest wait for an event. Brokers give up after 30 s (``controller.socket.timeout.ms``)."""
     wait_s: float = 600.0
-    """The longest wait for the effect of a request. The connection is not read meanwhile, so a client that went away
-    keeps its place until then."""
+    """The longest wait for the effect of a request. The connection is not read meanwhile, so the connection of a client
+    that has closed it counts until then."""
     relay_s: float = 60.0
     """The longest wait for a relayed answer."""
     connect_s: float = 5.0

@@ -13,7 +13,7 @@ from wire.framing import decode_request_header
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The identity that a connection proved."""
+    """The authenticated identity of a connection."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class AclOperation(Enum):
 
 
 class Authorizer(Protocol):
-    """Decides before an event is queued or a frame is relayed."""
+    """The authorizer, which is called before an event is queued or a frame is relayed."""
 
     def allows(self, principal: Principal, operation: AclOperation, topic: str | None = None) -> bool:
         """Return whether a principal may do this to a topic, or to the cluster as a whole. Must not block.
@@ -68,13 +68,13 @@ class AllowAll:
         operation: AclOperation,  # noqa: ARG002
         topic: str | None = None,  # noqa: ARG002
     ) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A connection as its requests see it: the principal, our listener, and its relay to the brokers."""
+    """The context of the requests of one connection: the principal, our listener, and its relay to the brokers."""
 
     peer: str
     principal: Principal

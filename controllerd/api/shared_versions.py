@@ -20,7 +20,7 @@ from typing import Final
 
 import structlog
 
-from controllerd.cluster_files import Kept, read_kept, write_kept
+from controllerd.cluster_files import StoredFile, read_stored, write_stored
 from controllerd.core.releases import NEWEST, Release
 from wire.versions import VersionRange
 
@@ -81,7 +81,7 @@ def overlap(one: VersionRange, other: VersionRange) -> VersionRange | None:
     return both if both.lowest <= both.highest else None
 
 
-class _KeptVersions(Kept):
+class _KeptVersions(StoredFile):
     ranges: dict[int, VersionRange]
 
 
@@ -103,12 +103,15 @@ class SharedVersions:
     async def recall(self, cluster_id: str) -> None:
         """Begin with the versions that brokers of this cluster served last, and keep later ones as its own."""
         if self._file is not None:
-            kept = await asyncio.to_thread(read_kept, self._file, _KeptVersions, cluster_id, _ranges_in)
+            kept = await asyncio.to_thread(read_stored, self._file, _KeptVersions, cluster_id, _ranges_in)
             self._latest = self._saved = kept or {}
         self._cluster_id = cluster_id
 
     def of(self, brokers: Iterable[Mapping[int, VersionRange]]) -> Mapping[int, VersionRange]:
-        """Return the versions that all of these brokers serve; without brokers, the last that there were."""
+        """Return the versions that all of these brokers serve, and keep them.
+
+        Without brokers, return the versions that brokers served last.
+        """
         shared = intersection(brokers)
         if shared:
             self._latest = shared
@@ -133,7 +136,7 @@ class SharedVersions:
             while self._latest != self._saved:
                 saved = self._latest
                 kept = _KeptVersions(cluster_id, 1, {key: saved[key] for key in sorted(saved)})
-                await asyncio.to_thread(write_kept, file, kept)
+                await asyncio.to_thread(write_stored, file, kept)
                 self._saved = saved
         except OSError as error:
             self._saved = self._latest  # no further attempt before they change

@@ -1,4 +1,4 @@
-"""Creating, deleting and expanding topics: what needs no event, the event, and the wait until clients can see it.
+"""Create, delete and expand topics: refuse invalid rows, put the event, and wait until the metadata shows the effect.
 
 Rows that are refused here never reach the queue: an event holds only topics that the requester may change.
 """
@@ -11,7 +11,7 @@ import structlog
 
 from controllerd.api.broker_settings import LiveBrokerSettings, Settings
 from controllerd.api.event_calls import EffectWaiter, EventCaller
-from controllerd.api.large_messages import SMALL, apart, rows_in
+from controllerd.api.large_messages import SMALL, rows_in, run_in_thread_if_large
 from controllerd.api.sessions import AclOperation, Answered, Authorizer, Session, requester
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.partition_growth import GrowthRequest, refused_repeats
@@ -48,7 +48,7 @@ _FIRST_WITH_DISABLED: Final = 3
 """The first version of DeleteTopics whose clients know TOPIC_DELETION_DISABLED."""
 _STANDBY: Final = Refusal(KafkaError.NOT_CONTROLLER)
 _STANDBY_CREATES_NOTHING: Final = Refusal(KafkaError.NOT_CONTROLLER, "")
-"""Brokers say this one with an empty text."""
+"""The standby's error for CreateTopics. Brokers send it with an empty text."""
 _NOT_CREATED: Final = Refusal(KafkaError.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 _NOT_EXPANDED: Final = Refusal(KafkaError.TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
 _LATE: Final = Refusal(KafkaError.REQUEST_TIMED_OUT)
@@ -61,7 +61,7 @@ _Outcomes = Mapping[str, TopicOutcome]
 class TopicCalls:
     """CreateTopics (KIP-4), DeleteTopics (KIP-4, KIP-516) and CreatePartitions (KIP-195).
 
-    Every method raises MalformedMessage for bytes that are no such request, and HangUp when there is no answer in time.
+    Every method raises MalformedMessage for bytes that are no such request, and HangUp if there is no reply in time.
     """
 
     def __init__(
@@ -84,40 +84,40 @@ class TopicCalls:
         self._now = now
 
     async def create_topics(self, request: Request, session: Session) -> Answered:
-        """Answer CreateTopics (key 19) once every partition has a leader that clients can see, or the time is up."""
-        query = await apart(rows_in(request), decode_create_topics, request)
+        """Answer CreateTopics (key 19) when every partition has a leader in the metadata, or after the timeout."""
+        query = await run_in_thread_if_large(rows_in(request), decode_create_topics, request)
         until = self._awaiter.deadline(query.timeout_ms)
         refused = await self._refused_creations([topic.name for topic in query.topics], session)
-        wishes = await apart(len(query.topics), _wishes, query, refused)
-        event = CreateTopics(requester(request, session), wishes, query.validate_only)
-        reply = await self._ask(event, [wish.name for wish in wishes], refused)
+        requests = await run_in_thread_if_large(len(query.topics), _topic_requests, query, refused)
+        event = CreateTopics(requester(request, session), requests, query.validate_only)
+        reply = await self._ask(event, [one.name for one in requests], refused)
         outcomes = await self._led_in_time(reply.outcomes, query, until)
         secret = await self._denied(session, AclOperation.DESCRIBE_TOPIC_CONFIGS, _succeeded(outcomes))
         settings = await self._settings_for(outcomes, secret, request, session)
         throttle_ms = reply.throttle.left_ms(self._now())
         rows = (_created(topic.name, outcomes[topic.name], secret, settings) for topic in query.topics)
         size = len(query.topics) * (len(settings) + 1)
-        answer = await apart(size, encode_create_topics, request.head, rows, throttle_ms)
+        answer = await run_in_thread_if_large(size, encode_create_topics, request.head, rows, throttle_ms)
         return Answered([answer], throttle_ms)
 
     async def create_partitions(self, request: Request, session: Session) -> Answered:
-        """Answer CreatePartitions (key 37) once every new partition has a leader that clients can see, or too late."""
-        query = await apart(rows_in(request), decode_create_partitions, request)
+        """Answer CreatePartitions (key 37) when every new partition has a leader in the metadata, or at the timeout."""
+        query = await run_in_thread_if_large(rows_in(request), decode_create_partitions, request)
         until = self._awaiter.deadline(query.timeout_ms)
         names = [topic.name for topic in query.topics]
         refused = await self._refused_expansions(names, session)
-        wishes = tuple(GrowthRequest(*topic) for topic in query.topics if topic.name not in refused)
-        event = CreatePartitions(requester(request, session), wishes, query.validate_only)
-        reply = await self._ask(event, [wish.topic for wish in wishes], refused)
+        requests = tuple(GrowthRequest(*topic) for topic in query.topics if topic.name not in refused)
+        event = CreatePartitions(requester(request, session), requests, query.validate_only)
+        reply = await self._ask(event, [one.topic for one in requests], refused)
         outcomes = await self._led_in_time(reply.outcomes, query, until)
         throttle_ms = reply.throttle.left_ms(self._now())
         rows = (ExpandedTopic(name, *_result(outcomes[name])) for name in dict.fromkeys(names))
-        answer = await apart(len(names), encode_create_partitions, request.head, rows, throttle_ms)
+        answer = await run_in_thread_if_large(len(names), encode_create_partitions, request.head, rows, throttle_ms)
         return Answered([answer], throttle_ms)
 
     async def delete_topics(self, request: Request, session: Session) -> Answered:
-        """Answer DeleteTopics (key 20) once no client sees any of the topics, or after the timeout."""
-        query = await apart(rows_in(request), decode_delete_topics, request)
+        """Answer DeleteTopics (key 20) when no topic is in the metadata any more, or after the timeout."""
+        query = await run_in_thread_if_large(rows_in(request), decode_delete_topics, request)
         until = self._awaiter.deadline(query.timeout_ms)
         rows = await self._deletions(query, session, request.head.version)
         names = tuple(dict.fromkeys(row.name for row in rows if row.name is not None and row.error is KafkaError.NONE))
@@ -125,20 +125,23 @@ class TopicCalls:
         outcomes = await self._gone_in_time(reply.outcomes, query.timeout_ms, until)
         throttle_ms = reply.throttle.left_ms(self._now())
         results = (_deleted(row, outcomes) for row in rows)
-        answer = await apart(len(rows), encode_delete_topics, request.head, results, throttle_ms)
+        answer = await run_in_thread_if_large(len(rows), encode_delete_topics, request.head, results, throttle_ms)
         return Answered([answer], throttle_ms)
 
     async def _settings_for(
         self, outcomes: _Outcomes, secret: Collection[str], request: Request, session: Session
     ) -> Settings:
-        """Return the brokers' settings, if the answer has the configs of a new topic."""
+        """Return the brokers' settings; none if the answer shows no configs.
+
+        ``secret`` are the topics whose configs the requester may not see (KIP-525).
+        """
         are_needed = request.head.version >= _FIRST_WITH_CONFIGS and _succeeded(outcomes).keys() - secret
         return await self._settings.of_any(session.own.listener) if are_needed else {}
 
-    # -- what is refused without an event ------------------------------------------------------------------------------
+    # -- refusals without an event -------------------------------------------------------------------------------------
 
     async def _refused_creations(self, names: Sequence[str], session: Session) -> dict[str, Refusal]:
-        """By name; names that are wrong as such come before rights, as in the peer."""
+        """Return the refusals by name; as in Kafka, names are validated before permissions are checked."""
         if not self._snapshot.is_active:
             return dict.fromkeys(names, _STANDBY_CREATES_NOTHING)
         refused = refused_names(names)
@@ -155,18 +158,18 @@ class TopicCalls:
 
     async def _deletions(self, query: DeleteTopicsQuery, session: Session, version: int) -> list[DeletedTopic]:
         """Return a row for each topic of the request; topics without an error are to be deleted."""
-        error = self._undeletable(query.topics, version)
+        error = self._request_error(query.topics, version)
         if error is not None:
             return [DeletedTopic(row.name, row.topic_id, error) for row in query.topics]
         resolved = [self._resolved(row) for row in query.topics]
         names = {row.name for row in resolved if row.name is not None}
-        untouchable = await self._denied(session, AclOperation.DELETE_TOPIC, names)
+        delete_denied = await self._denied(session, AclOperation.DELETE_TOPIC, names)
         named_by_id = {row.name for row in resolved if row.name is not None and row.topic_id is not None}
-        invisible = await self._denied(session, AclOperation.DESCRIBE_TOPIC, named_by_id)
-        return [_permitted(row, untouchable, invisible) for row in resolved]
+        describe_denied = await self._denied(session, AclOperation.DESCRIBE_TOPIC, named_by_id)
+        return [_permitted(row, delete_denied, describe_denied) for row in resolved]
 
-    def _undeletable(self, rows: Iterable[WantedDeletion], version: int) -> KafkaError | None:
-        """Return the error for which no topic is deleted."""
+    def _request_error(self, rows: Iterable[WantedDeletion], version: int) -> KafkaError | None:
+        """Return the error that refuses every topic of the request; None if there is none."""
         if not self._snapshot.is_active:
             return KafkaError.NOT_CONTROLLER
         if not self._cluster.policy.delete_topic_enable:
@@ -184,7 +187,7 @@ class TopicCalls:
         return DeletedTopic(name, row.topic_id, KafkaError.UNKNOWN_TOPIC_ID if name is None else KafkaError.NONE)
 
     async def _denied(self, session: Session, operation: AclOperation, topics: Collection[str]) -> set[str]:
-        """The topics to which this principal may not do this."""
+        """Return the topics for which this principal has no permission."""
         denied = set()
         for number, topic in enumerate(topics, 1):
             if not self._authorizer.allows(session.principal, operation, topic):
@@ -208,23 +211,27 @@ class TopicCalls:
             return MutationReply(before | dict.fromkeys(asked, TopicOutcome(Refusal(reply))))
         unanswered = [topic for topic in asked if topic not in reply.outcomes]
         if unanswered:
-            _LOG.warning("call left topics unanswered", call=type(event).__name__, topics=len(unanswered))
+            _LOG.warning("left topics of a call unanswered", call=type(event).__name__, topics=len(unanswered))
         unknown = dict.fromkeys(unanswered, TopicOutcome(Refusal(KafkaError.UNKNOWN_SERVER_ERROR)))
         return MutationReply({**before, **unknown, **reply.outcomes}, reply.throttle)
 
     async def _led_in_time(
         self, outcomes: _Outcomes, query: CreateTopicsQuery | CreatePartitionsQuery, until: float
     ) -> _Outcomes:
-        """The outcomes, with a timeout for each topic whose new partitions are not all seen with a leader in time."""
+        """Wait for the leaders of new partitions, and return the outcomes.
+
+        A topic gets REQUEST_TIMED_OUT if the metadata does not have all these leaders in time.
+        """
         made = {} if query.validate_only else _succeeded(outcomes)
-        if query.timeout_ms <= 0:
+        if query.timeout_ms <= 0:  # as in Kafka, such a request does not wait, and counts as timed out
             return _with_late(outcomes, made)
         waited = {topic: outcome.partitions for topic, outcome in made.items()}
-        return _with_late(outcomes, await self._awaiter.led(waited, until))
+        return _with_late(outcomes, await self._awaiter.wait_until_led(waited, until))
 
     async def _gone_in_time(self, outcomes: _Outcomes, timeout_ms: int, until: float) -> _Outcomes:
+        """Wait until the topics are not in the metadata; a topic that still is gets REQUEST_TIMED_OUT."""
         marked = frozenset(_succeeded(outcomes))
-        return _with_late(outcomes, marked if timeout_ms <= 0 else await self._awaiter.gone(marked, until))
+        return _with_late(outcomes, marked if timeout_ms <= 0 else await self._awaiter.wait_until_gone(marked, until))
 
 
 def _succeeded(outcomes: _Outcomes) -> dict[str, TopicOutcome]:
@@ -232,19 +239,22 @@ def _succeeded(outcomes: _Outcomes) -> dict[str, TopicOutcome]:
 
 
 def _with_late(outcomes: _Outcomes, late: Iterable[str]) -> _Outcomes:
-    """The topic is there all the same: its id stays, and no other error would be true."""
+    """Return the outcomes with a timeout for late topics. The topic exists, so its id is kept."""
     return {**outcomes, **{topic: TopicOutcome(_LATE, outcomes[topic].topic_id) for topic in late}}
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _wishes(query: CreateTopicsQuery, refused: _Refusals) -> tuple[TopicRequest, ...]:
-    return tuple(_wish(topic) for topic in query.topics if topic.name not in refused)
+def _topic_requests(query: CreateTopicsQuery, refused: _Refusals) -> tuple[TopicRequest, ...]:
+    return tuple(_topic_request(topic) for topic in query.topics if topic.name not in refused)
 
 
-def _wish(topic: CreatableTopic) -> TopicRequest:
-    """Return the configs. The last value of a repeated key counts, as in Kafka; a null value refuses the topic."""
+def _topic_request(topic: CreatableTopic) -> TopicRequest:
+    """Return the request for one topic. Of a repeated config key the last value counts, as in Kafka.
+
+    A null value refuses the topic, so nulls come last: no other value of the key replaces them.
+    """
     nulls_last = sorted(topic.configs, key=lambda config: config[1] is None)
     return TopicRequest(
         topic.name, topic.partitions, topic.replication_factor, dict(topic.assignments), dict(nulls_last)
@@ -256,9 +266,9 @@ def _result(outcome: TopicOutcome) -> Refusal:
 
 
 def _created(topic: str, outcome: TopicOutcome, secret: Collection[str], settings: Settings) -> CreatedTopic:
-    """``secret`` are the topics whose configs and counts the requester may not see (KIP-525).
+    """Return the row of a created topic. ``secret`` are topics whose configs the requester may not see (KIP-525).
 
-    Without the settings of a broker only what the topic itself sets is known.
+    Without the settings of a broker only the topic's own configs are known.
     """
     error, text = _result(outcome)
     if error is not KafkaError.NONE:
@@ -274,17 +284,17 @@ def _created(topic: str, outcome: TopicOutcome, secret: Collection[str], setting
     )
 
 
-def _permitted(row: DeletedTopic, untouchable: Collection[str], invisible: Collection[str]) -> DeletedTopic:
-    """An id is no secret, but the name behind it is (KIP-516)."""
+def _permitted(row: DeletedTopic, delete_denied: Collection[str], describe_denied: Collection[str]) -> DeletedTopic:
+    """Return the row as the requester may see it: a topic id is not secret, but the name of its topic is (KIP-516)."""
     if row.error is not KafkaError.NONE:
         return row
-    if row.topic_id is not None and row.name in invisible:
+    if row.topic_id is not None and row.name in describe_denied:
         return row._replace(name=None, error=KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    return row._replace(error=KafkaError.TOPIC_AUTHORIZATION_FAILED) if row.name in untouchable else row
+    return row._replace(error=KafkaError.TOPIC_AUTHORIZATION_FAILED) if row.name in delete_denied else row
 
 
 def _deleted(row: DeletedTopic, outcomes: _Outcomes) -> DeletedTopic:
-    """The controllers of this mode say why by the code alone."""
+    """Return the row of a deleted topic. Controllers in ZooKeeper mode send the error code without a text."""
     if row.name is None or row.error is not KafkaError.NONE:
         return row
     return row._replace(error=_result(outcomes[row.name]).error)

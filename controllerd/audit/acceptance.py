@@ -1,4 +1,7 @@
-"""Lets the event loop wait, for a bounded time, until the writer thread has written a record."""
+"""Makes the event loop wait, for a bounded time, until the writer thread has written a record.
+
+``controllerd.audit.writer`` says why the wait exists and why it is bounded.
+"""
 
 import threading
 from asyncio import AbstractEventLoop, get_running_loop
@@ -16,7 +19,7 @@ class _Waiter(NamedTuple):
 
 
 class Acceptance:
-    """How far the writer has come, and the waiters for it."""
+    """The number of the newest written record, and the tasks that wait for a number."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,11 +28,11 @@ class Acceptance:
 
     @property
     def written(self) -> int:
-        """The number of the newest record that was written."""
+        """The number of the newest written record."""
         return self._written
 
     def reached(self, seq: int) -> None:
-        """Everything up to ``seq`` was written. Called by the writer thread."""
+        """Note that all records up to ``seq`` are written, and wake their waiters. Called by the writer thread."""
         with self._lock:
             self._written = max(self._written, seq)
             ready = [waiter for waiter in self._waiters if waiter.seq <= self._written]
@@ -37,13 +40,13 @@ class Acceptance:
         _wake(ready)
 
     def release(self) -> None:
-        """Let all waiters go on: nothing will be written soon."""
+        """Wake all waiters, because nothing will be written soon."""
         with self._lock:
             ready, self._waiters = self._waiters, []
         _wake(ready)
 
     async def wait(self, seq: int, timeout_s: float) -> bool:
-        """Wait until ``seq`` was written; false when the time is up or ``release`` was called."""
+        """Wait until ``seq`` is written. False if the time ran out or ``release`` was called."""
         waiter = _Waiter(seq, get_running_loop(), anyio.Event())
         with self._lock:
             if self._written >= seq:
@@ -58,5 +61,5 @@ class Acceptance:
 
 def _wake(waiters: Iterable[_Waiter]) -> None:
     for waiter in waiters:
-        with suppress(RuntimeError):  # the loop was closed: there is no waiter any more
+        with suppress(RuntimeError):  # the event loop is closed, so the waiter is gone
             waiter.loop.call_soon_threadsafe(waiter.written.set)

@@ -1,7 +1,8 @@
-"""The records that are not written yet: bounded, and exact about those that did not fit.
+"""The queue between the event loop, which records, and the writer thread, which writes.
 
-The event loop puts, the writer thread takes. A record gets its number and its stamps at once: a loss is a known range,
-and a record carries the term and the event in which it was recorded, however late it is written.
+A record gets its number and its stamps when it is put. So a record carries the term and the event in which it was
+recorded, however late it is written, and a loss is a known range of numbers. The queue is bounded:
+``controllerd.audit.writer`` says what a lost record means.
 """
 
 import threading
@@ -12,8 +13,8 @@ from controllerd.record.envelope import Stamps
 from controllerd.record.records import GapRecord, Record, TopicsForgotten, TopicsRecord
 
 
-class Stamped(NamedTuple):
-    """A record with what the envelope needs from the moment it was recorded."""
+class StampedRecord(NamedTuple):
+    """A record with the values that its envelope takes from the moment of recording."""
 
     seq: int
     epoch: int
@@ -24,7 +25,7 @@ class Stamped(NamedTuple):
 
 
 def rows_of(record: Record) -> int:
-    """How many rows a record has; one for a record without columns."""
+    """The number of rows of a record; one for a record without columns."""
     if isinstance(record, TopicsRecord | TopicsForgotten):
         return len(record.names)
     columns = getattr(record, "topics", None)
@@ -32,19 +33,20 @@ def rows_of(record: Record) -> int:
 
 
 class Backlog:
-    """A queue from one event loop to one thread."""
+    """A bounded queue from one event loop to one thread."""
 
     def __init__(self, max_rows: int, clock: Clock) -> None:
         self._stamps = Stamps()
         self.trouble: str | None = None
-        """The error of the disk at the moment; None while it takes writes."""
+        """The current error of the disk; None while it takes writes."""
         self.lost = 0
+        """The number of records that did not fit."""
         self.gaps = 0
-        """How many gap records there were."""
+        """The number of gap records so far."""
         self._max_rows = max_rows
         self._clock = clock
         self._changed = threading.Condition()
-        self._items: list[Stamped] = []
+        self._items: list[StampedRecord] = []
         self._rows = 0
         self._last_seq = 0
         self._first_lost = 0
@@ -57,11 +59,12 @@ class Backlog:
         return self._last_seq
 
     def put(self, *records: Record) -> None:
-        """Append, or lose and count when the queue is full or at its end. Never waits for the disk."""
+        """Append the records; drop and count them when the queue is full or finished. Never waits for the disk."""
         with self._changed:
             for record in records:
                 rows = rows_of(record)
                 self._stamps.before(record)
+                # After a first loss all records are lost until ``take``: one gap record names one range of numbers.
                 if self._finished or self._first_lost or self._rows + rows > self._max_rows:
                     self._lose()
                 else:
@@ -70,10 +73,12 @@ class Backlog:
                 self._stamps.after(record)
             self._changed.notify()
 
-    def _stamp(self, record: Record) -> Stamped:
+    def _stamp(self, record: Record) -> StampedRecord:
         self._last_seq += 1
         now_ns = int(self._clock.monotonic() * 1e9)
-        return Stamped(self._last_seq, self._stamps.epoch, self._stamps.event, self._clock.now_ms(), now_ns, record)
+        return StampedRecord(
+            self._last_seq, self._stamps.epoch, self._stamps.event, self._clock.now_ms(), now_ns, record
+        )
 
     def _lose(self) -> None:
         self._last_seq += 1
@@ -82,8 +87,11 @@ class Backlog:
             self._first_lost = self._last_seq
             self._reason = self.trouble or "the writer could not keep up"
 
-    def take(self, timeout_s: float | None) -> list[Stamped]:
-        """Everything that waits, and after a loss the gap record; empty when the time is up or nothing more comes."""
+    def take(self, timeout_s: float | None) -> list[StampedRecord]:
+        """Remove and return all queued records, and after a loss a gap record.
+
+        Empty when the time ran out, or when the queue is finished.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._first_lost or self._finished, timeout_s)
             items, self._items, self._rows = self._items, [], 0
@@ -94,18 +102,18 @@ class Backlog:
             return items
 
     def pause(self, timeout_s: float) -> bool:
-        """Wait between two attempts to write; true when nothing more comes and there is no point in waiting."""
+        """Wait between two attempts to write. True, and at once, when the queue is finished."""
         with self._changed:
             return self._changed.wait_for(lambda: self._finished, timeout_s)
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Take no further records."""
         with self._changed:
             self._finished = True
             self._changed.notify_all()
 
     @property
     def is_drained(self) -> bool:
-        """Whether nothing waits and nothing more comes."""
+        """Whether the queue is finished and empty."""
         with self._changed:
             return self._finished and not self._items and not self._first_lost

@@ -1,4 +1,7 @@
-"""Where two lines say that they come after the same one: copies of lines, and forks. Afterwards there is one branch."""
+"""Finds lines that name the same predecessor: copies of lines, and forks. Keeps one branch and reports the others.
+
+``Run`` is a sequence of lines whose chain is unbroken (``audit.chain``).
+"""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -8,27 +11,27 @@ from itertools import pairwise, permutations
 from typing import Final, NamedTuple
 
 from controllerd.audit.chain import Run
-from controllerd.audit.findings import Finding, Harm, Place, found
+from controllerd.audit.findings import AuditFinding, Harm, LinePlace, found
 
 _PROVEN: Final = 1 << 60
-"""Outweighs every number of lines."""
+"""The weight of a run with an exported head: more than any number of lines."""
 
 
-class Spot(NamedTuple):
-    """Where the line with a certain hash stands."""
+class LocatedLine(NamedTuple):
+    """The place and number of a line that was looked up by its hash."""
 
-    place: Place
+    place: LinePlace
     seq: int
 
 
-Locate = Callable[[AbstractSet[str]], Mapping[str, list[Spot]]]
-"""Finds lines by their hashes, which takes another reading of the log."""
+Locate = Callable[[AbstractSet[str]], Mapping[str, list[LocatedLine]]]
+"""Finds lines by their hashes, which reads the whole log once more."""
 
 
-def untangle(runs: list[Run], locate: Locate, proven: Place | None) -> tuple[list[Run], list[Finding]]:
-    """The runs of one history in the order of the log, cut where another run goes on, and what had to be left out.
+def resolve_branches(runs: list[Run], locate: Locate, proven: LinePlace | None) -> tuple[list[Run], list[AuditFinding]]:
+    """The runs of one branch in the order of the log, cut where another run continues; and a finding per run left out.
 
-    Of two branches the one is kept that leads to the ``proven`` line (of an exported head), or else to more lines.
+    Of two branches, the one with the ``proven`` line (of an exported head) is kept, or else the one with more lines.
     """
     spots = locate({run.prev for run in runs} | {run.hash for run in runs})
     runs = [piece for run in _with_cuts(runs, spots) for piece in run]
@@ -45,14 +48,14 @@ def _without(runs: list[Run], left_out: Iterable[Run]) -> list[Run]:
     return [run for run in runs if id(run) not in gone]
 
 
-def _finding(harm: Harm, run: Run, detail: str) -> Finding:
+def _finding(harm: Harm, run: Run, detail: str) -> AuditFinding:
     return found(harm, (run.boot, run.first, run.last), run.begin, detail)
 
 
-def _with_cuts(runs: list[Run], spots: Mapping[str, list[Spot]]) -> Iterator[list[Run]]:
-    """Each run in pieces, so that whatever goes on from a line goes on from the end of a piece."""
+def _with_cuts(runs: list[Run], spots: Mapping[str, list[LocatedLine]]) -> Iterator[list[Run]]:
+    """Each run in pieces, so that a run that continues from some line continues from the end of a piece."""
     begins = [run.begin for run in runs]
-    cuts: defaultdict[int, set[tuple[Place, int, str]]] = defaultdict(set)
+    cuts: defaultdict[int, set[tuple[LinePlace, int, str]]] = defaultdict(set)
     for line_hash in {run.prev for run in runs}:
         for place, seq in spots.get(line_hash, ()):
             cuts[bisect_right(begins, place) - 1].add((place, seq, line_hash))
@@ -72,8 +75,8 @@ def _by_prev(runs: Iterable[Run]) -> dict[str, list[Run]]:
     return children
 
 
-def _copies(runs: list[Run], spots: Mapping[str, list[Spot]]) -> Iterator[Run]:
-    """Of runs that begin alike, those that are in another one as well."""
+def _copies(runs: list[Run], spots: Mapping[str, list[LocatedLine]]) -> Iterator[Run]:
+    """The runs that are copies: among runs with the same predecessor, each one that another run contains."""
     before = {id(after): earlier.hash for earlier, after in pairwise(runs)}
     for siblings in _by_prev(runs).values():
         gone: set[int] = set()
@@ -83,18 +86,18 @@ def _copies(runs: list[Run], spots: Mapping[str, list[Spot]]) -> Iterator[Run]:
         yield from (run for run in siblings if id(run) in gone)
 
 
-def _holds(run: Run, line_hash: str, spots: Mapping[str, list[Spot]]) -> bool:
+def _holds(run: Run, line_hash: str, spots: Mapping[str, list[LocatedLine]]) -> bool:
     return any(run.begin <= spot.place <= run.end for spot in spots.get(line_hash, ()))
 
 
 def _out_of_place(run: Run, other: Run, before: Mapping[int, str]) -> Run:
-    """Of two equal runs the one that does not stand after the line that it goes on from, or else the second."""
+    """Of two equal runs, the one whose predecessor in the chain is not before it in the log; or else the second."""
     first, second = sorted((run, other), key=lambda each: each.begin)
     return first if before.get(id(second)) == second.prev != before.get(id(first)) else second
 
 
-def _side_branches(runs: list[Run], proven: Place | None) -> Iterator[Run]:
-    """All runs but those of the main branch, wherever there is more than one."""
+def _side_branches(runs: list[Run], proven: LinePlace | None) -> Iterator[Run]:
+    """The runs of every branch that is not the main one, with their descendants."""
     children = _by_prev(runs)
     weights = _weights(runs, children, proven)
     for siblings in children.values():
@@ -104,7 +107,7 @@ def _side_branches(runs: list[Run], proven: Place | None) -> Iterator[Run]:
 
 
 def _descend(tops: Iterable[Run], children: Mapping[str, list[Run]]) -> list[Run]:
-    """The runs and everything that goes on from them, each after what it goes on from."""
+    """The runs and all their descendants in the chain, each one after its predecessor."""
     found_runs, waiting = [], list(tops)
     while waiting:
         run = waiting.pop()
@@ -113,8 +116,8 @@ def _descend(tops: Iterable[Run], children: Mapping[str, list[Run]]) -> list[Run
     return found_runs
 
 
-def _weights(runs: list[Run], children: Mapping[str, list[Run]], proven: Place | None) -> dict[int, int]:
-    """The lines of each run and of everything that goes on from it."""
+def _weights(runs: list[Run], children: Mapping[str, list[Run]], proven: LinePlace | None) -> dict[int, int]:
+    """The number of lines of each run and of its descendants, by the identity of the run."""
     hashes = {run.hash for run in runs}
     weights: dict[int, int] = {}
     for run in reversed(_descend((run for run in runs if run.prev not in hashes), children)):

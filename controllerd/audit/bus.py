@@ -1,21 +1,20 @@
-"""The bus for records: each record goes to every subscriber that takes its kind, in one order.
+"""The bus for records: each record goes to every subscriber that takes its kind, in a fixed order.
 
 The order has reasons:
 
 1. The watch of the event loop (``controllerd.loop.WriteWatch``). When the handling of an event fails, the loop must
-   know whether the event has written to ZooKeeper, because a write costs the term (a new epoch, everything reloaded).
-   No failure behind the watch can hide a write from it.
-2. The writer of the audit log. It comes before every reader, so that a reader that fails never keeps a record from the
-   log. The stamp comes before the write: the queue of the writer gives a record its number, its moment, its term and
-   its event in the same call (``audit.backlog``), and a record that begins an event carries that event's number.
+   know whether the event has written to ZooKeeper, because a write ends the term (a new epoch, all state reloaded).
+   The watch is first, so that no failure of a later subscriber can hide a write from it.
+2. The writer of the audit log. It comes before every reader, so that a failing reader never keeps a record from the
+   log. The stamp comes before the write: the queue of the writer gives a record its number, its time, its term and its
+   event in the same call (``audit.backlog``), and the record that begins an event carries that event's number.
 3. The readers: the newest records in memory, Kafka's own logs, the lines in the daemon's log, the metrics. They do not
-   depend on each other. Each of them only puts a record aside or counts it, and none of them waits.
+   depend on each other. Each of them only stores or counts a record, and none of them waits.
 
-A reader that raises fails the call, as any defect of the event that is being handled does; readers behind it do not get
-the records of this call.
+If a reader raises, the call fails as for any defect in the handling of the event. The readers after it do not get the
+records of this call.
 
-Requests to brokers leave after ``accepted`` has returned (``machines.outbox``): the writer thread has the records that
-explain a request before a broker can act on it, or the bounded wait is over.
+Requests to brokers leave only after ``accepted`` has returned: ``controllerd.audit.writer`` has the argument.
 """
 
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ class Subscriber(Protocol):
 
     @property
     def takes(self) -> frozenset[type[Record]]:
-        """The kinds that it is given; it never sees the others."""
+        """The kinds of records that the bus gives to it."""
         ...
 
     def record(self, *records: Record) -> None:
@@ -40,12 +39,12 @@ class Subscriber(Protocol):
 
 
 class RecordBus:
-    """Implements ``controllerd.ports.AuditLog`` for everything that records. Belongs to the event loop's thread."""
+    """Implements ``controllerd.ports.audit.AuditLog`` for all components. Used in the event loop's thread only."""
 
     def __init__(
         self, writer: AuditLog, *, before: Sequence[Subscriber] = (), after: Sequence[Subscriber] = ()
     ) -> None:
-        """``before`` the writer and ``after`` it the other subscribers are called, each group in its order."""
+        """The subscribers ``before`` the writer and ``after`` it are called in their order."""
         self._writer = writer
         self._subscribers = [
             *((each.takes, each.record) for each in before),
@@ -54,7 +53,7 @@ class RecordBus:
         ]
 
     def record(self, *records: Record) -> None:
-        """Give each subscriber those records that it takes."""
+        """Give each subscriber the records of the kinds that it takes."""
         for takes, record in self._subscribers:
             if takes is EVERY_KIND:
                 record(*records)
@@ -62,5 +61,5 @@ class RecordBus:
                 record(*taken)
 
     async def accepted(self) -> None:
-        """Wait, for a bounded time, until the writer has taken everything."""
+        """Wait, for a bounded time, until the writer has written all records so far."""
         await self._writer.accepted()

@@ -1,8 +1,8 @@
-"""Periodic snapshots, so that a replay need not begin at the start of an epoch, and digests of the controller's own
-state, so that a replay can verify that it has arrived there. They are written while no event is handled.
+"""Writes periodic snapshots and digests of the controller's state into the audit log.
 
-Both are made between events and in steps, each of a few milliseconds. A snapshot shows every topic as it is at the step
-that writes it: what changes before that is in it, what changes afterwards follows as a record of its event.
+A replay may begin at a snapshot instead of the start of an epoch. It compares its own state with each digest. Both are
+written between events, in steps of a few milliseconds. A snapshot has every topic as it is at the step that writes it:
+earlier changes are in the snapshot, and later changes follow as records of their events.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from controllerd.core.changes import (
     DeletionChanged,
     OfflineDirsSet,
     PendingDeletionsSet,
-    Quarantined,
+    ZnodeQuarantined,
 )
 from controllerd.core.context import ControllerContext
 from controllerd.core.records import PartitionRecord, TopicRecord
@@ -40,17 +40,20 @@ from controllerd.snapshot import ClusterSnapshot
 from controllerd.views import TopicView
 
 STEP_ROWS: Final = 500
-"""Partitions that a step takes at most, or one topic more: some three milliseconds."""
-_LOOK_S: Final = 1.0
-"""The interval in which it is checked whether anything is due."""
-_BREATH_S: Final = 0.002
-"""The event loop's share between two steps."""
+"""The most partitions in a step (one topic may exceed it): about three milliseconds."""
+_CHECK_INTERVAL_S: Final = 1.0
+"""The interval between two checks whether a snapshot or digest is due."""
+_STEP_PAUSE_S: Final = 0.002
+"""The pause between two steps, in which the event loop does other work."""
 
 Steps = Iterator[list[Record]]
 
 
 class Checkpoints:
-    """Takes snapshots and digests when they are due, and a snapshot at once when records were lost."""
+    """Writes snapshots and digests when they are due, and a snapshot at once after records were lost.
+
+    The snapshot after a loss gives replays a known state again (``controllerd.audit.writer``).
+    """
 
     def __init__(
         self,
@@ -63,10 +66,10 @@ class Checkpoints:
         digest_interval_s: float,
         step_rows: int = STEP_ROWS,
     ) -> None:
-        """``now`` gives monotonic seconds; ``step_rows``: so many partitions a step, or one topic more."""
+        """``now`` gives monotonic seconds; ``step_rows`` is the size of a step in partitions (``STEP_ROWS``)."""
         self._step_rows = step_rows
         self.gaps: Callable[[], int] = lambda: 0
-        """How often the log has lost something so far and gone on."""
+        """Gives the number of gap records so far."""
         self._context = context
         self._audit = audit
         self._now = now
@@ -80,12 +83,15 @@ class Checkpoints:
         self._digested_change = -1
 
     def step(self) -> bool:
-        """Write the next part of what is due, or nothing; whether there may be more. Only between two events."""
+        """Write the next part of the snapshot or digest that is due, if any. Called only between two events.
+
+        Returns whether there may be more to write.
+        """
         if self._context.epoch != self._epoch:
             self._begin_term()
         if self._epoch == 0:
             return False
-        work = self._work or self._due()
+        work = self._work or self._begin_due()
         if work is None:
             return False
         records = next(work, None)
@@ -94,23 +100,24 @@ class Checkpoints:
         return True
 
     async def run(self, is_idle: Callable[[], bool]) -> None:
-        """Look again and again, and take steps while the event loop has nothing to do; ``step`` may be called too."""
+        """Take steps for ever, while no event is handled. ``step`` may be called besides."""
         while True:
             has_more = is_idle() and self.step()
-            await asyncio.sleep(_BREATH_S if has_more else _LOOK_S)
+            await asyncio.sleep(_STEP_PAUSE_S if has_more else _CHECK_INTERVAL_S)
 
     def _begin_term(self) -> None:
-        """Each term opens with a snapshot of its own; if something of that was lost, another one follows at once."""
+        """Restart the intervals: each term begins with a snapshot of its own, written by the take-over of the role."""
         self._epoch, self._work, now = self._context.epoch, None, self._now()
         self._snapshot_at, self._digest_at = now + self._snapshot_interval_s, now + self._digest_interval_s
         self._digested_change = -1
 
-    def _due(self) -> Steps | None:
+    def _begin_due(self) -> Steps | None:
+        """Return the steps of the snapshot or digest that is due, and set the time of the next; None if none is due."""
         now = self._now()
         if now >= self._snapshot_at or self.gaps() != self._gaps_seen:
             self._snapshot_at, self._gaps_seen = now + self._snapshot_interval_s, self.gaps()
-            self._digest_at = now  # so that a reader who begins at the snapshot knows at once that he is right
-            self._digested_change = -1
+            self._digest_at = now  # so that a replay that begins at the snapshot is verified at once,
+            self._digested_change = -1  # even if nothing has changed since the last digest
             return snapshot_steps(self._context, self._step_rows)
         if now >= self._digest_at:
             self._digest_at = now + self._digest_interval_s
@@ -126,7 +133,7 @@ class Checkpoints:
 
 
 class PublishedDigest:
-    """The digest of what readers are shown, at the cost of the topics that are shown anew."""
+    """The digest of the published snapshot of the cluster. An update costs only the topics that changed."""
 
     def __init__(self, context: ControllerContext, snapshot: ClusterSnapshot) -> None:
         self._context = context
@@ -135,17 +142,17 @@ class PublishedDigest:
         self._views: dict[str, TopicView] = {}
 
     def catching_up(self, step_rows: int = STEP_ROWS) -> Iterator[None]:
-        """Steps, until at the end of one nothing has changed since its beginning: then ``record`` may be asked for."""
+        """Steps that update the digest until no topic changed during a pass. Call ``record`` after the last step."""
         while changed := self._changed():
             rows = 0
             for name in changed:
-                rows += self._look_at(name)
+                rows += self._update_topic(name)
                 if rows >= step_rows:
                     rows = 0
                     yield
 
     def record(self) -> DigestRecord:
-        """The digest of now."""
+        """The current digest."""
         context = self._context
         partitions = sum(len(view.partitions) for view in self._views.values())
         epochs: dict[int, int] = {broker.id: broker.epoch for broker in context.brokers.values()}
@@ -157,7 +164,7 @@ class PublishedDigest:
         gone = [name for name in views if name not in shown]
         return gone + [name for name, view in shown.items() if views.get(name) is not view]
 
-    def _look_at(self, name: str) -> int:
+    def _update_topic(self, name: str) -> int:
         view = self._snapshot.topics.get(name)
         if view is None:
             self._running.forget(name)
@@ -172,7 +179,7 @@ class PublishedDigest:
 
 
 def snapshot_steps(context: ControllerContext, step_rows: int = STEP_ROWS) -> Steps:
-    """Everything in the context, a part per step; each part shows what is there when it is asked for."""
+    """The steps of a snapshot of the context. Each step has the state at the moment at which it is taken."""
     begin = SnapshotBegin(context.epoch, periodic=True, epoch_zk_version=context.epoch_zk_version)
     yield [begin, *journal_records(list(_beside_topics(context)))]
     yield from _topics(context, step_rows)
@@ -181,12 +188,12 @@ def snapshot_steps(context: ControllerContext, step_rows: int = STEP_ROWS) -> St
 
 
 def _beside_topics(context: ControllerContext) -> Iterator[Change]:
-    """The changes that lead from nothing to what is there besides topics."""
+    """The changes that lead from an empty context to everything in it except topics."""
     yield from map(BrokerLive, context.brokers.values())
     yield from map(BrokerShuttingDown, sorted(context.shutting_down))
     for broker, partitions in context.offline_dirs.items():
         yield OfflineDirsSet(broker, partitions)
-    yield from (Quarantined(path, reason) for path, reason in context.quarantine.items())
+    yield from (ZnodeQuarantined(path, reason) for path, reason in context.quarantine.items())
     yield from (
         PendingDeletionsSet(broker, context.pending_deletions.of(broker))
         for broker in context.pending_deletions.brokers()
@@ -201,8 +208,8 @@ def _beside_topics(context: ControllerContext) -> Iterator[Change]:
 
 
 def _topics(context: ControllerContext, step_rows: int) -> Steps:
-    """The topics that were there at the beginning and still are; those that came later are in records of their own."""
-    part = _Part()
+    """The topics that existed at the beginning and still exist at their step. New topics have their own records."""
+    part = _SnapshotPart()
     for name in list(context.topics):
         topic = context.topics.get(name)
         if topic is None:
@@ -212,27 +219,27 @@ def _topics(context: ControllerContext, step_rows: int) -> Steps:
             part.rows += rows
             if len(part.rows) >= step_rows:
                 yield list(part.records())
-                part = _Part()
+                part = _SnapshotPart()
                 if context.topics.get(name) is not topic:
-                    break  # gone meanwhile, and perhaps there again as another one
+                    break  # deleted meanwhile, and perhaps created anew
     yield list(part.records())
 
 
-class _Part:
-    """Some topics and partitions, as they are at this moment."""
+class _SnapshotPart:
+    """A part of a snapshot: some topics and partitions in their current state."""
 
     def __init__(self) -> None:
         self.rows: list[PartitionRecord] = []
         self._topics = TopicsRecord([], [], [])
 
     def add_topic(self, name: str, topic: TopicRecord) -> None:
-        """A topic without its partitions."""
+        """Add a topic without its partitions."""
         self._topics.names.append(name)
         self._topics.ids.append(topic.topic_id)
         self._topics.znode_versions.append(topic.znode_version)
 
     def records(self) -> Iterator[Record]:
-        """The part; a state stands as a transition from itself to itself."""
+        """The records of the part. A state is recorded as a transition from itself to itself."""
         if self._topics.names:
             yield self._topics
         if self.rows:

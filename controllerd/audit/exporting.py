@@ -1,7 +1,7 @@
-"""Exports the head of the audit log from time to time: into a file, into the journal, and to a callable.
+"""Exports the head of the audit log at an interval: into a file, into the journal, and to ZooKeeper.
 
-What is exported is durable in the log before, so that a log that ends before an exported head was cut off. The file
-should lie where whoever can change the log cannot change it.
+A head is exported only when its line is durable. So a log that ends before an exported head has been cut off. The file
+should be in a place that a person who can change the log cannot change.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ from controllerd.errors import StoreUnavailable
 log = structlog.get_logger(__name__)
 
 KEPT: Final = 100
-"""Heads in the file, the newest last: enough to tell since when a history is another one."""
+"""The most heads in the file, the newest last: enough to find out since when a history was rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """Where heads go, and how often."""
+    """The destinations of exported heads, and the interval."""
 
     interval_s: float = 10.0
     file: Path | None = None
     key_file: Path | None = None
-    """The key of their signatures; they are not signed without one."""
+    """The key of the signatures; without a key, heads are not signed."""
     to_journal: bool = False
-    """A line in the daemon's own log for each."""
+    """Whether each head is also a line of the daemon's own log."""
 
 
 class HeadExporter:
-    """Exports the newest head of a log when it is another one than the last. ``open`` first, then ``run``."""
+    """Exports the newest head of a log whenever it changed. Call ``open`` first, then ``run``."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class HeadExporter:
         now_ms: Callable[[], int],
         put: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> None:
-        """``put`` takes the encoded head to ZooKeeper; :raises StoreUnavailable: not now."""
+        """``put`` writes the encoded head to ZooKeeper, and raises ``StoreUnavailable`` if that fails."""
         self.trouble: str | None = None
-        """Why the newest head could not be exported; None when all is well."""
+        """The reason why the newest head could not be exported; None if it was."""
         self._settings = settings
         self._audit = audit
         self._now_ms = now_ms
@@ -59,7 +59,7 @@ class HeadExporter:
         self._exported: ExportedHead | None = None
 
     async def open(self) -> None:
-        """Read the key and the heads of earlier lives. :raises BadHead: the key is too short. :raises OSError:"""
+        """Read the key and the heads of earlier boots. :raises BadHead: the key is too short. :raises OSError:"""
         await to_thread.run_sync(self._read)
 
     def _read(self) -> None:
@@ -70,18 +70,18 @@ class HeadExporter:
             self._lines = [line for line in file.read_bytes().splitlines() if line.strip()][-KEPT:]
 
     async def run(self) -> None:
-        """Export again and again."""
+        """Export at the interval, for ever."""
         while True:
             await asyncio.sleep(self._settings.interval_s)
             await self.export()
 
     async def finish(self) -> None:
-        """The log is closed: export its last head, which ZooKeeper does not get any more."""
+        """Export the last head of the closed log, into the file and the journal only."""
         self._put = None
         await self.export()
 
     async def export(self) -> None:
-        """Export the newest durable head, if it is another one; what cannot be done is tried again next time."""
+        """Export the newest durable head, if it changed. A failed export is retried at the next interval."""
         head = self._audit.durable_head(self._now_ms())
         if head is None or (self._exported is not None and head.head == self._exported.head):
             return
@@ -95,16 +95,16 @@ class HeadExporter:
             self._fail(str(problem))
             return
         if self._settings.to_journal:
-            log.info("audit head", head=line.decode())
+            log.info("exported audit head", head=line.decode())
         self._exported, self.trouble = head, None
 
     def _fail(self, reason: str) -> None:
         if self.trouble is None:
-            log.error("the head of the audit log cannot be exported", reason=reason, next="it is tried again")
+            log.error("failed to export audit head", reason=reason, next="it is retried")
         self.trouble = reason
 
     def _write(self, file: Path, line: bytes) -> None:
-        """Replace the file at once: who reads it finds whole lines only."""
+        """Replace the file atomically, so that readers find complete lines only."""
         lines = [*self._lines, line][-KEPT:]
         copy = file.with_name(f"{file.name}.{os.getpid()}.tmp")
         try:

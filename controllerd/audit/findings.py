@@ -1,4 +1,4 @@
-"""The findings of a verification: the kinds of harm to a log, and their places."""
+"""Findings of a verification: kinds of harm to a log, the place in the log, and the numbers concerned."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -8,38 +8,38 @@ class Harm(Enum):
     """A kind of harm to the log."""
 
     DAMAGED = "damaged"
-    """Bytes that are no line of the log stand where lines should be."""
+    """There are bytes that are no line of the log between its lines."""
     EDITED = "edited"
-    """A line is whole, but what comes after it was written after another content."""
+    """A line is complete, but the hash in the next line is that of another content."""
     DELETED = "deleted"
     """Lines are missing between others."""
     TRUNCATED = "truncated"
     """Lines are missing at the end of a segment, of a boot, or of the log."""
     REORDERED = "reordered"
-    """Lines are whole and stand in the wrong place."""
+    """Lines are complete, but in the wrong place."""
     DUPLICATED = "duplicated"
-    """Lines stand there twice, word for word; nothing is lost."""
+    """Lines are in the log twice, identical; nothing is lost."""
     FORKED = "forked"
-    """A number has two contents, or the history is another one than the exported head's."""
+    """A number has two contents, or the history differs from the one that the exported head belongs to."""
     ROLLED_BACK = "rolled back"
-    """The log is an older copy of what it was when the head was exported, or goes on from one."""
+    """The log is, or continues from, a copy that is older than the exported head."""
     FOREIGN = "foreign"
     """Lines of another cluster or node."""
 
 
-class Place(NamedTuple):
-    """Where a line stands; places sort in the order of the log."""
+class LinePlace(NamedTuple):
+    """The place of a line. Places sort in the order of the log."""
 
     number: int
-    """Of the segment."""
+    """The number of the segment."""
     segment: str
     line: int
 
 
-class Finding(NamedTuple):
-    """One harm with the numbers that are lost or doubtful.
+class AuditFinding(NamedTuple):
+    """One kind of harm, with the numbers of the records that are lost or in doubt.
 
-    ``last_seq`` None: to the end of that boot; one less than ``first_seq``: none.
+    ``last_seq`` None means: to the end of that boot. ``last_seq`` one less than ``first_seq`` means: no number.
     """
 
     harm: Harm
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
     first_seq: int
     last_seq: int | None
     segment: str
-    """Empty where an exported head shows it."""
+    """Empty if only an exported head shows the harm."""
     line: int
     detail: str
 
@@ -57,17 +57,17 @@ class Finding(NamedTuple):
 
     @property
     def numbers(self) -> str:
-        """The range for people."""
+        """The range of numbers as a text."""
         if self.last_seq is not None and self.last_seq < self.first_seq:
             return f"nothing lost before seq {self.first_seq} of boot {self.boot}"
         return f"seq {self.first_seq}..{'?' if self.last_seq is None else self.last_seq} of boot {self.boot}"
 
     def covers(self, boot: str, seq: int) -> bool:
-        """Whether it names this number."""
+        """Whether the finding names this number."""
         return boot == self.boot and self.first_seq <= seq and (self.last_seq is None or seq <= self.last_seq)
 
 
-def found(harm: Harm, numbers: tuple[str, int, int | None], place: Place | None, detail: str) -> Finding:
-    """A finding about ``(boot, first, last)``."""
+def found(harm: Harm, numbers: tuple[str, int, int | None], place: LinePlace | None, detail: str) -> AuditFinding:
+    """Make a finding about the numbers ``(boot, first, last)``."""
     boot, first, last = numbers
-    return Finding(harm, boot, first, last, place.segment if place else "", place.line if place else 0, detail)
+    return AuditFinding(harm, boot, first, last, place.segment if place else "", place.line if place else 0, detail)

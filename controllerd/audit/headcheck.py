@@ -1,22 +1,22 @@
-"""Looks for exported heads in a log: each must be there, and the newest one says whether the log was rolled back."""
+"""Compares exported heads with a log. Each must be in the log; the newest one shows whether the log was rolled back."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
 from controllerd.audit.chain import Chain, Run
-from controllerd.audit.findings import Finding, Harm, Place, found
+from controllerd.audit.findings import AuditFinding, Harm, LinePlace, found
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import GENESIS, Head
 
 _EXPLAINS: Final = frozenset({Harm.DAMAGED, Harm.EDITED, Harm.DELETED, Harm.TRUNCATED, Harm.FORKED})
-"""Harms after which it is no news that a line of the range is not as it was."""
+"""Kinds of harm that already explain why a line of the range differs from an exported head."""
 
 
 _GONE: Final = "the segments with the exported head are gone, and only a newer one can vouch for what is left"
 
 
-class Expectation:
+class ExpectedHeads:
     """The exported heads of a log, the newest last."""
 
     def __init__(self, heads: Sequence[Head | ExportedHead]) -> None:
@@ -24,28 +24,30 @@ class Expectation:
         self.owner = (exported[-1].cluster, exported[-1].node) if exported else None
         self.exported_ms = exported[-1].exported_ms if exported else 0
         own = [head for head in heads if isinstance(head, Head) or (head.cluster, head.node) == self.owner]
-        self.strangers = len(heads) - len(own)
-        """Heads of another cluster or node than the newest one, which say nothing about this log."""
+        self.foreign_heads = len(heads) - len(own)
+        """The number of heads of another cluster or node than the newest one. They are not compared with this log."""
         plain = (head if isinstance(head, Head) else head.head for head in reversed(own))
-        self.heads = list(dict.fromkeys(plain))[::-1]  # one that was exported twice counts where it stands last
+        self.heads = list(dict.fromkeys(plain))[::-1]  # a head that was exported twice counts at its last place
         self.hashes = {head[:2]: head.hash for head in self.heads}
         self.numbers = {head.hash: head[:2] for head in self.heads}
 
-    def proven(self, met: Iterable[tuple[Head, Place]]) -> Place | None:
-        """The place of the newest head that is in the log."""
-        places = {head.hash: place for head, place in met}
+    def proven(self, found_heads: Iterable[tuple[Head, LinePlace]]) -> LinePlace | None:
+        """The place of the newest head that the log contains; None if it contains none."""
+        places = {head.hash: place for head, place in found_heads}
         return next((places[head.hash] for head in reversed(self.heads) if head.hash in places), None)
 
-    def missing(self, met: Iterable[tuple[Head, Place]]) -> Head | None:
-        """The newest head, when it is not in the log."""
+    def missing(self, found_heads: Iterable[tuple[Head, LinePlace]]) -> Head | None:
+        """The newest head if the log does not contain it, else None."""
         newest = self.heads[-1] if self.heads else None
-        return newest if newest not in {head for head, _ in met} else None
+        return newest if newest not in {head for head, _ in found_heads} else None
 
 
 class HeadCheck:
-    """Compares heads with the lines that belong to the log, in their order."""
+    """Compares exported heads with the runs that belong to the log, in their order."""
 
-    def __init__(self, expected: Expectation, chain: Chain, runs: Sequence[Run], known: Sequence[Finding]) -> None:
+    def __init__(
+        self, expected: ExpectedHeads, chain: Chain, runs: Sequence[Run], known: Sequence[AuditFinding]
+    ) -> None:
         self.notes: list[str] = []
         self._expected = expected
         self._runs = runs
@@ -53,24 +55,24 @@ class HeadCheck:
         self._known = [finding for finding in known if finding.harm in _EXPLAINS]
         self._since_ms = chain.since_ms or 0
         self._is_complete = bool(runs) and runs[0].prev == GENESIS
-        self._met = {head for head, place in chain.heads_met if any(run.begin <= place <= run.end for run in runs)}
-        self._met_numbers = {head[:2] for head in self._met}
+        self._found = {head for head, place in chain.heads_found if any(run.begin <= place <= run.end for run in runs)}
+        self._found_numbers = {head[:2] for head in self._found}
 
-    def findings(self) -> list[Finding]:
-        """The findings that only the heads show; ``notes`` says what they cannot show."""
-        last_good: Head | None = None
-        findings: list[Finding] = []
+    def findings(self) -> list[AuditFinding]:
+        """The findings that only the heads show. Afterwards ``notes`` has the limits of this comparison."""
+        previous: Head | None = None
+        findings: list[AuditFinding] = []
         for index, head in enumerate(self._expected.heads):
-            if head not in self._met and not any(each.covers(head.boot, head.seq) for each in self._known):
-                findings += self._judge(head, last_good, self._expected.heads[index + 1 :])
-            last_good = head
+            if head not in self._found and not any(each.covers(head.boot, head.seq) for each in self._known):
+                findings += self._judge(head, previous, self._expected.heads[index + 1 :])
+            previous = head
         if self._older:
             self.notes.append(f"{self._older} of the exported heads are older than what is left of the log")
         return list(_merged(findings))
 
-    def _judge(self, head: Head, since: Head | None, newer: Sequence[Head]) -> list[Finding]:
+    def _judge(self, head: Head, since: Head | None, newer: Sequence[Head]) -> list[AuditFinding]:
         own = [run for run in self._runs if run.boot == head.boot]
-        is_older = not self._is_complete and any(each in self._met for each in newer)
+        is_older = not self._is_complete and any(each in self._found for each in newer)
         is_before = not own or head.seq < own[0].first
         if is_before and is_older:
             self._older += 1
@@ -84,13 +86,13 @@ class HeadCheck:
         own_range = (head.boot, own[0].first, head.seq)
         return list(self._rewritten(head, since)) or [found(Harm.FORKED, own_range, None, "another history")]
 
-    def _absent_boot(self, head: Head) -> Finding:
+    def _absent_boot(self, head: Head) -> AuditFinding:
         numbers = (head.boot, 1, head.seq)
         if self._runs and self._since_ms > self._expected.exported_ms > 0:
             return found(Harm.DELETED, numbers, None, _GONE)
         return found(Harm.ROLLED_BACK, numbers, None, "nothing of the exported head's boot is there")
 
-    def _cut(self, head: Head, end: Run) -> Finding:
+    def _cut(self, head: Head, end: Run) -> AuditFinding:
         numbers = (head.boot, end.last + 1, head.seq)
         newest = self._expected.heads[-1]
         if end is not self._runs[-1]:
@@ -99,10 +101,10 @@ class HeadCheck:
             return found(Harm.ROLLED_BACK, numbers, None, "the log ends before an older head, and newer boots are gone")
         return found(Harm.TRUNCATED, numbers, None, "the log ends before the exported head")
 
-    def _rewritten(self, head: Head, since: Head | None) -> Iterator[Finding]:
-        """The history from the head before up to this one, by boots: any of it may be another one than it was."""
-        if head[:2] in self._met_numbers:
-            detail = "the history is another one than the exported head's"
+    def _rewritten(self, head: Head, since: Head | None) -> Iterator[AuditFinding]:
+        """Findings about the lines since the previous head (``since``), by boots: any may have been rewritten."""
+        if head[:2] in self._found_numbers:
+            detail = "the history differs from the one that the exported head belongs to"
         else:
             detail = "the log says that the exported head's line was never written"
         ranges = [(boot, min(run.first for run in runs), runs[-1].last) for boot, runs in self._by_boot()]
@@ -119,9 +121,9 @@ class HeadCheck:
             yield boot, list(runs)
 
 
-def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Findings that go on where the one before ends, or that it is a part of, as one."""
-    last: Finding | None = None
+def _merged(findings: Iterable[AuditFinding]) -> Iterator[AuditFinding]:
+    """The findings, where each one that continues or overlaps the previous one is joined with it."""
+    last: AuditFinding | None = None
     for finding in findings:
         if last is not None and _is_continued(last, finding):
             last = last._replace(last_seq=finding.last_seq)
@@ -133,7 +135,7 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield last
 
 
-def _is_continued(last: Finding, finding: Finding) -> bool:
+def _is_continued(last: AuditFinding, finding: AuditFinding) -> bool:
     same = (last.harm, last.boot, last.detail) == (finding.harm, finding.boot, finding.detail)
     if not same or last.last_seq is None or finding.last_seq is None:
         return False

@@ -1,8 +1,8 @@
-"""Exported heads: the newest line of an audit log, written down where who changes the log cannot change it too.
+"""Exported heads: number and hash of the newest line of an audit log, kept outside the log.
 
-A head is one line of JSON, signed with HMAC-SHA256 when there is a key. Against heads ``audit verify`` tells what the
-chain alone cannot: that the end was cut off, that everything was rewritten, that an old copy was put back. A file of
-heads has one per line, the newest last.
+A head is one line of JSON, signed with HMAC-SHA256 if there is a key. With heads, ``audit verify`` detects what the
+chain alone cannot show: that the end was cut off, that all lines were rewritten, or that an old copy was restored. A
+file of heads has one per line, the newest last.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ _ALGORITHM: Final = "hmac-sha256"
 
 
 class BadHead(ControllerdError):
-    """A head, or the key of its signature, cannot be used; the message says why and what to do."""
+    """A head, or the key of its signature, cannot be used. The message gives the cause and the remedy."""
 
 
 class BadSignature(BadHead):
-    """The head was not signed with this key, or was changed since."""
+    """The head was not signed with this key, or was changed after it was signed."""
 
 
 class ExportedHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,16 +45,16 @@ class ExportedHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exported_ms: int
     """Wall clock, milliseconds since 1970."""
     signature: str | None = None
-    """``hmac-sha256:`` and the code in hex, over the document without this field."""
+    """``hmac-sha256:`` and the code in hex, computed over the document without this field."""
 
     @classmethod
     def of(cls, head: Head, *, cluster: str, node: int, epoch: int, exported_ms: int) -> "ExportedHead":
-        """Of a line that was written; a log without a line (``seq`` 0) has no head to export."""
+        """The exported head of a written line. A log without lines (``seq`` 0) has none."""
         return cls(HEAD_VERSION, cluster, node, head.boot, head.seq, epoch, head.hash, exported_ms)
 
     @property
     def head(self) -> Head:
-        """The line as the log knows it."""
+        """The head as the log keeps it: boot, number and hash."""
         return Head(self.boot, self.seq, self.hash)
 
 
@@ -63,22 +63,22 @@ _DECODER: Final = msgspec.json.Decoder(ExportedHead)
 
 
 def encode_head(head: ExportedHead, key: bytes | None = None) -> bytes:
-    """One line of JSON without newline: the content of a znode, a line of a file or of the journal. Pure.
+    """The head as one line of JSON without newline, for a znode, a file or the journal. Pure.
 
-    With a ``key`` it is signed, whatever signature the head had. Export lines that are durable: of a head that a power
-    cut took away, ``audit verify`` says rightly that the log ends before it.
+    With a ``key`` it is signed anew. Export only durable lines: if a power cut loses the line of an exported head,
+    ``audit verify`` reports the log as cut off.
     """
     return _ENCODER.encode(msgspec.structs.replace(head, signature=_sign(head, key) if key is not None else None))
 
 
 def decode_head(data: bytes, key: bytes | None = None) -> ExportedHead:
-    """The head that ``encode_head`` made. Without a ``key`` a signature is passed over. Pure.
+    """Decode a head that ``encode_head`` encoded. Without a ``key``, a signature is ignored. Pure.
 
-    :raises BadHead: this is no head, or of a newer version.
-    :raises BadSignature: there is a key, and the head is not signed, or with another key, or was changed.
+    :raises BadHead: the data is no head, or of a newer version.
+    :raises BadSignature: there is a key, and the head is unsigned, signed with another key, or changed.
     """
     try:
-        version = msgspec.json.decode(data, type=_Versioned).v
+        version = msgspec.json.decode(data, type=_HeadVersion).v
         if version != HEAD_VERSION:
             raise BadHead(f"head of version {version}; this controllerd knows {HEAD_VERSION}: use a newer one")
         head = _DECODER.decode(data)
@@ -90,9 +90,9 @@ def decode_head(data: bytes, key: bytes | None = None) -> ExportedHead:
 
 
 def decode_heads(data: bytes, key: bytes | None = None) -> list[ExportedHead]:
-    """All heads of a file, one per line, in its order; blank lines are passed over. Pure.
+    """Decode all heads of a file, one per line, in its order; blank lines are ignored. Pure.
 
-    :raises BadHead: a line is no head, or its signature is wrong (``BadSignature``); or there is none at all.
+    :raises BadHead: a line is no head or has a wrong signature (``BadSignature``), or there is no head at all.
     """
     heads = []
     for number, line in enumerate(data.splitlines(), 1):
@@ -107,14 +107,14 @@ def decode_heads(data: bytes, key: bytes | None = None) -> list[ExportedHead]:
 
 
 def encode_heads(heads: Iterable[ExportedHead], key: bytes | None = None) -> bytes:
-    """A file of heads, one per line with its newline. Pure."""
+    """The content of a file of heads, one per line with its newline. Pure."""
     return b"".join(encode_head(head, key) + b"\n" for head in heads)
 
 
 def read_key(path: Path) -> bytes:
     """The key of signatures: the bytes of a file without white space at its ends.
 
-    :raises BadHead: shorter than 16 bytes. :raises OSError: it cannot be read.
+    :raises BadHead: the key is shorter than 16 bytes. :raises OSError: the file cannot be read.
     """
     key = path.read_bytes().strip()
     if len(key) < MIN_KEY_BYTES:
@@ -124,7 +124,7 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-class _Versioned(msgspec.Struct):
+class _HeadVersion(msgspec.Struct):
     v: int
 
 

@@ -14,11 +14,11 @@ from controllerd.record.kinds import KINDS
 from controllerd.record.records import SCHEMA_VERSION, AlarmRecord, Record
 
 GENESIS: Final = "0" * 64
-"""``prev`` of the very first line of a directory."""
+"""``prev`` of the first line of a directory."""
 
 
 class Head(NamedTuple):
-    """The newest written line; kept elsewhere, it shows later whether the log was cut or rewritten."""
+    """The newest written line. A copy of it outside the log shows later whether the log was cut or rewritten."""
 
     boot: str
     seq: int
@@ -26,11 +26,11 @@ class Head(NamedTuple):
 
 
 class BadLine(ValueError):
-    """The bytes are no line of the audit log."""
+    """Raised for bytes that are no line of the audit log."""
 
 
 class _Line(msgspec.Struct):
-    """A line as it is written. Field order is the order in the line."""
+    """A line in the form in which it is written. The order of the fields is their order in the line."""
 
     v: int
     kind: str
@@ -46,14 +46,14 @@ class _Line(msgspec.Struct):
     data: Any
 
 
-class Entry(_Line, gc=False):
-    """A line that was read: the fields of its envelope, and the record as bytes until its kind is known."""
+class AuditEntry(_Line, gc=False):
+    """A line that was read: the fields of its envelope, and the record as bytes, which are decoded by kind later."""
 
     data: msgspec.Raw
 
     @property
     def envelope(self) -> Envelope:
-        """The envelope by itself, as the fold takes it."""
+        """The envelope alone, as the fold takes it."""
         return Envelope(
             self.v,
             self.kind,
@@ -84,11 +84,14 @@ def _plain(value: object) -> object:
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain)
-_DECODER: Final = msgspec.json.Decoder(Entry)
+_DECODER: Final = msgspec.json.Decoder(AuditEntry)
 
 
 def encode_line(envelope: Envelope, record: Record) -> bytes:
-    """The line without newline. A record that has no JSON becomes an alarm that says so: nothing is lost in silence."""
+    """The line without newline.
+
+    A record that cannot be encoded becomes an alarm record with the cause, so that the loss is visible.
+    """
     try:
         return _encode(envelope, record)
     except (TypeError, ValueError, OverflowError) as problem:
@@ -115,16 +118,16 @@ def _encode(envelope: Envelope, record: Record) -> bytes:
     )
 
 
-def decode_line(line: bytes) -> Entry:
-    """The line's envelope and undecoded record. :raises BadLine: damaged bytes."""
+def decode_line(line: bytes) -> AuditEntry:
+    """Decode the envelope of a line and keep its record as bytes. :raises BadLine: damaged bytes."""
     try:
         return _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise BadLine(str(problem)) from None
 
 
-def decode_lines(lines: Sequence[bytes]) -> list[Entry]:
-    """As ``decode_line`` for many, which is faster. :raises BadLine: one of them is damaged."""
+def decode_lines(lines: Sequence[bytes]) -> list[AuditEntry]:
+    """Decode many lines, which is faster than one by one. :raises BadLine: one of them is damaged."""
     try:
         return list(map(_DECODER.decode, lines))
     except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
@@ -137,7 +140,7 @@ def _record_decoder(kind: str) -> msgspec.json.Decoder[Record] | None:
 
 
 def decode_record(kind: str, data: msgspec.Raw) -> Record:
-    """The record; unknown fields are ignored, unknown kinds give ``UnknownRecord``. :raises BadLine: wrong fields."""
+    """Decode a record. Ignores unknown fields; returns ``UnknownRecord`` for an unknown kind. :raises BadLine:"""
     decoder = _record_decoder(kind)
     if decoder is None:
         return UnknownRecord(kind)

@@ -1,4 +1,7 @@
-"""Reads a directory of the audit log back: tolerant of damage, exact about what is lost, judging the hash chain."""
+"""Reads a directory of the audit log and verifies its hash chain.
+
+Damage does not end the reading: the report names the numbers that are lost or in doubt.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,13 +14,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controllerd.audit.branches import Spot
+from controllerd.audit.branches import LocatedLine
 from controllerd.audit.chain import Chain, RawLine
-from controllerd.audit.findings import Finding, Place
-from controllerd.audit.headcheck import Expectation
+from controllerd.audit.findings import AuditFinding, LinePlace
+from controllerd.audit.headcheck import ExpectedHeads
 from controllerd.audit.heads import ExportedHead
-from controllerd.audit.lines import BadLine, Entry, Head, decode_line, decode_lines, decode_record, digest
-from controllerd.audit.segments import Lost, Segment, Tail, list_segments, read_batches
+from controllerd.audit.lines import AuditEntry, BadLine, Head, decode_line, decode_lines, decode_record, digest
+from controllerd.audit.segments import LostBytes, Segment, TailBytes, list_segments, read_batches
 from controllerd.audit.verification import verify_chain
 from controllerd.core.text import counted
 from controllerd.record.envelope import Envelope, UnknownRecord
@@ -28,21 +31,21 @@ from controllerd.record.state import ClusterState
 
 EXIT_CLEAN: Final = 0
 EXIT_DAMAGED: Final = 65
-"""``EX_DATAERR``: something could not be read, or was tampered with."""
+"""``EX_DATAERR``: a part of the log could not be read, or was changed."""
 
 
 class Unreadable(NamedTuple):
-    """At this place of a segment no line could be read; after it the reading went on."""
+    """A place of a segment at which no line could be read. The reading continues after it."""
 
     segment: str
     line: int
     reason: str
     is_block: bool = False
-    """Not one line but a block of the file, whole or in part."""
+    """Whether a block of the file, with an unknown number of lines, could not be read; False: one line could not."""
 
 
 class TornTail(NamedTuple):
-    """Bytes after the last newline of a segment: the line that was being written when the process or host died."""
+    """Bytes after the last newline of a segment: an unfinished line, left by a crash of the process or host."""
 
     segment: str
     line: int
@@ -50,10 +53,10 @@ class TornTail(NamedTuple):
 
 
 def read_segment(path: Path) -> Iterator[RawLine | Unreadable | TornTail]:
-    """All that is in one segment file, plain or compressed, in order and without judging the chain.
+    """Read one segment file, plain or compressed, in order and without verifying the chain.
 
-    Lines count from 1; bytes that cannot even be split into lines count as one.
-    :raises OSError: it cannot be opened.
+    Lines count from 1; bytes that cannot be split into lines count as one line.
+    :raises OSError: the file cannot be opened.
     """
     for chunk in read_chunks(path):
         if isinstance(chunk, list):
@@ -63,13 +66,13 @@ def read_segment(path: Path) -> Iterator[RawLine | Unreadable | TornTail]:
 
 
 def read_chunks(path: Path) -> Iterator[list[RawLine] | Unreadable | TornTail]:
-    """As ``read_segment``, thousands of lines at a time, which is fast; no list is empty."""
+    """Read like ``read_segment``, but thousands of lines at a time, which is faster. No list is empty."""
     name, number = path.name, 1
     for batch in read_batches(path):
-        if isinstance(batch, Lost):
+        if isinstance(batch, LostBytes):
             yield Unreadable(name, number, batch.reason, is_block=True)
             number += 1
-        elif isinstance(batch, Tail):
+        elif isinstance(batch, TailBytes):
             yield TornTail(name, number, len(batch.data))
         else:
             yield from _decoded(name, number, batch)
@@ -99,19 +102,19 @@ class Report:
 
     lines: int
     head: Head | None
-    """The newest line; to be kept elsewhere."""
-    findings: tuple[Finding, ...]
+    """The newest line. Keep a copy outside the log."""
+    findings: tuple[AuditFinding, ...]
     gaps: tuple[GapRecord, ...]
-    """Losses that the writer itself declared."""
+    """The losses that the writer declared."""
     torn_tails: tuple[TornTail, ...]
     unknown_kinds: dict[str, int]
     newer_lines: int
-    """Lines of a newer schema: fields of theirs may mean something else than this version takes them for."""
+    """The number of lines of a newer schema, whose fields may have another meaning than in this version."""
     notes: tuple[str, ...]
 
     @property
     def is_intact(self) -> bool:
-        """Whether nothing is damaged; torn tails, declared gaps and unknown kinds are no damage."""
+        """Whether there is no finding. Torn tails, declared gaps and unknown kinds are no findings."""
         return not self.findings
 
     @property
@@ -121,10 +124,10 @@ class Report:
 
 
 class AuditReader:
-    """Iterates over ``(envelope, record)`` of one directory in the order of the log; ``report`` when it is through.
+    """Iterates over ``(envelope, record)`` of one directory in the order of the log. Call ``report`` afterwards.
 
-    ``head`` and ``heads`` (the newest last) are what was exported. Kinds and contents that this version does not know
-    are counted and left out, or given as ``UnknownRecord`` with ``keep_unknown``.
+    ``head`` and ``heads`` (the newest last) are the exported heads. Records of an unknown kind or content are counted
+    and left out, or given as ``UnknownRecord`` with ``keep_unknown``.
     :raises OSError: the directory cannot be listed.
     """
 
@@ -138,7 +141,7 @@ class AuditReader:
     ) -> None:
         self._segments = list_segments(directory)
         self._keep_unknown = keep_unknown
-        self._expected = Expectation([*heads, *([head] if head is not None else [])])
+        self._expected = ExpectedHeads([*heads, *([head] if head is not None else [])])
         self._chain = Chain(self._expected.heads)
         self._torn: list[TornTail] = []
         self._unknown: Counter[str] = Counter()
@@ -151,7 +154,7 @@ class AuditReader:
                 if record is not None:
                     yield raw.entry.envelope, record
 
-    def _record(self, entry: Entry) -> Record | None:
+    def _record(self, entry: AuditEntry) -> Record | None:
         try:
             record = decode_record(entry.kind, entry.data)
         except BadLine:
@@ -163,17 +166,17 @@ class AuditReader:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The files that are read."""
+        """The segment files, in the order of the log."""
         return tuple(self._segments)
 
     def lines(self) -> Iterator[tuple[Envelope, msgspec.Raw]]:
-        """The lines one by one with their records undecoded."""
+        """The lines one by one, with their records not decoded."""
         for chunk in self.chunks():
             for raw in chunk:
                 yield raw.entry.envelope, raw.entry.data
 
     def chunks(self) -> Iterator[list[RawLine]]:
-        """The lines with their records undecoded, many at a time: the fastest way through a log, judging its chain."""
+        """The lines, many at a time, with their records not decoded: the fastest reading that verifies the chain."""
         for segment in self._segments:
             yield from self._read(segment)
 
@@ -183,28 +186,28 @@ class AuditReader:
             for chunk in read_chunks(segment.path):
                 if isinstance(chunk, list):
                     self._count_unknown(chunk)
-                    self._chain.see(chunk, segment.number)
+                    self._chain.add(chunk, segment.number)
                     yield chunk
                 elif isinstance(chunk, TornTail):
                     self._torn.append(chunk)
                 else:
-                    self._chain.unreadable(Place(segment.number, name, chunk.line), is_block=chunk.is_block)
+                    self._chain.add_unreadable(LinePlace(segment.number, name, chunk.line), is_block=chunk.is_block)
         except OSError as problem:
             self._unopened.append(f"{name} cannot be opened: {problem.strerror}")
-            self._chain.unreadable(Place(segment.number, name, 1), is_block=True)
+            self._chain.add_unreadable(LinePlace(segment.number, name, 1), is_block=True)
 
     def _count_unknown(self, lines: Sequence[RawLine]) -> None:
         if not {line.entry.kind for line in lines} <= KINDS.keys():
             self._unknown.update(line.entry.kind for line in lines if line.entry.kind not in KINDS)
 
     def report(self) -> Report:
-        """The findings and notes, after the last record was taken; reads a log whose chain is broken once more."""
+        """The findings and notes. Call it after the last record; it reads a log with a broken chain once more."""
         findings, notes = verify_chain(self._chain, self._expected, self._locate)
-        notes += [*self._unopened, *self._about_strangers()]
+        notes += [*self._unopened, *self._about_foreign_heads()]
         if self._chain.newer_lines:
             notes.append(f"{_lines(self._chain.newer_lines)} written with {newer_schema(self._chain.newest_version)}")
         if not self._expected.heads:
-            notes.append("without an exported head nobody can tell whether the end was cut off or rolled back")
+            notes.append("without an exported head, a cut-off end or a rollback of the log cannot be detected")
         return Report(
             self._chain.lines,
             self._chain.head,
@@ -216,29 +219,28 @@ class AuditReader:
             tuple(notes),
         )
 
-    def _about_strangers(self) -> Iterator[str]:
-        if strangers := self._expected.strangers:
-            heads = counted(strangers, "exported head")
-            yield f"not used, being of another cluster or node than the newest one: {heads}"
+    def _about_foreign_heads(self) -> Iterator[str]:
+        if foreign_heads := self._expected.foreign_heads:
+            heads = counted(foreign_heads, "exported head")
+            yield f"{heads} of another cluster or node than the newest one: not used"
         owner = self._expected.owner
         if owner is not None and self._chain.runs and all(run.owner != owner for run in self._chain.runs):
-            yield "no line is of cluster {} node {} as the newest exported head is: are these the right heads?".format(
-                *owner
-            )
+            cluster, node = owner
+            yield f"the newest exported head is of cluster {cluster} node {node}, but no line is: are the heads right?"
 
-    def _locate(self, hashes: AbstractSet[str]) -> dict[str, list[Spot]]:
-        spots: defaultdict[str, list[Spot]] = defaultdict(list)
+    def _locate(self, hashes: AbstractSet[str]) -> dict[str, list[LocatedLine]]:
+        spots: defaultdict[str, list[LocatedLine]] = defaultdict(list)
         for segment in self._segments:
             for raw in _whole_lines(segment):
                 if raw.hash in hashes:
-                    spots[raw.hash].append(Spot(Place(segment.number, raw.segment, raw.line), raw.entry.seq))
+                    spots[raw.hash].append(LocatedLine(LinePlace(segment.number, raw.segment, raw.line), raw.entry.seq))
         return spots
 
 
 def newer_schema(version: int) -> str:
     """The note about lines with a schema that is newer than ours."""
     return (
-        f"schema {version}, this version knows {SCHEMA_VERSION}: what they say may mean something else; read the log"
+        f"schema {version}, this version knows {SCHEMA_VERSION}: fields may have another meaning; read the log"
         " with the version that wrote it"
     )
 
@@ -248,14 +250,14 @@ def _lines(number: int) -> str:
 
 
 def _whole_lines(segment: Segment) -> Iterator[RawLine]:
-    with suppress(OSError):  # it could not be read before, and is reported
+    with suppress(OSError):  # the first reading has reported it
         for chunk in read_chunks(segment.path):
             if isinstance(chunk, list):
                 yield from chunk
 
 
 def verify(directory: Path, head: Head | None = None, *, heads: Sequence[ExportedHead] = ()) -> Report:
-    """Read everything and judge it, with exported heads also whether it was cut off, rewritten or rolled back.
+    """Read a directory and verify it. Exported heads also show whether it was cut off, rewritten or rolled back.
 
     :raises OSError: the directory cannot be listed.
     """
@@ -266,7 +268,7 @@ def verify(directory: Path, head: Head | None = None, *, heads: Sequence[Exporte
 
 
 def fold_directory(directory: Path) -> ClusterState:
-    """The cluster as the newest record of the directory leaves it."""
+    """The state of the cluster after the newest record of the directory."""
     state = ClusterState()
     for envelope, record in AuditReader(directory):
         apply(state, envelope, record)

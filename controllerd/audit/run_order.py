@@ -1,6 +1,6 @@
-"""Puts the runs of a log into the order that their links give or, where links lead nowhere, their numbers.
+"""Puts the runs of a log into the order in which they were written: by their links or, where those fail, their numbers.
 
-Afterwards ``moved_runs`` compares that order with the places in the log.
+``moved_runs`` compares that order with the places in the log. ``Run`` is in ``audit.chain``.
 """
 
 from bisect import bisect_left
@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from controllerd.audit.chain import Run
-from controllerd.audit.findings import Finding, Harm, found
+from controllerd.audit.findings import AuditFinding, Harm, found
 from controllerd.audit.lines import GENESIS, Head
 
 _Path = list[Run]
 
 
-def own_runs(runs: Sequence[Run], owner: tuple[str, int] | None) -> tuple[list[Run], list[Finding]]:
-    """The runs of this cluster and node (None: that most lines are of), and the foreign ones.
+def own_runs(runs: Sequence[Run], owner: tuple[str, int] | None) -> tuple[list[Run], list[AuditFinding]]:
+    """The runs of this cluster and node (None: those of most lines), and a finding per foreign run.
 
-    A foreign line of a boot of this log is an edited one, and stays.
+    A foreign run with a boot of this log consists of edited lines, so it is among the returned runs too.
     """
     lines: Counter[tuple[str, int]] = Counter()
     for run in runs:
@@ -29,7 +29,7 @@ def own_runs(runs: Sequence[Run], owner: tuple[str, int] | None) -> tuple[list[R
     return own, [_foreign(run, owner) for run in runs if run.owner != owner]
 
 
-def _foreign(run: Run, owner: tuple[str, int] | None) -> Finding:
+def _foreign(run: Run, owner: tuple[str, int] | None) -> AuditFinding:
     detail = "cluster {} node {}".format(*run.owner)
     if owner is not None:
         detail += " in the log of cluster {} node {}".format(*owner)
@@ -38,19 +38,23 @@ def _foreign(run: Run, owner: tuple[str, int] | None) -> Finding:
 
 def without_renumbered(
     runs: Sequence[Run], missing: Head | None, exported: Mapping[str, tuple[str, int]]
-) -> tuple[list[Run], list[Finding]]:
-    """The runs without lines whose number or boot was edited; in their place the run before is made longer.
+) -> tuple[list[Run], list[AuditFinding]]:
+    """The runs without lines whose number or boot was edited; the previous run is extended in their place.
 
-    The newest head, if it is ``missing``, stands for what came after the last line; ``exported`` are the numbers of
-    exported lines by their hashes.
+    The newest exported head, if it is ``missing`` in the log, represents the lines after the last one. ``exported`` has
+    the boots and numbers of exported lines by their hashes.
     """
-    witness = _witness(runs, missing)
-    kept, findings = _without_renumbered([*runs, *witness], exported)
-    return kept[: len(kept) - len(witness)], findings
+    following = _run_after_missing_head(runs, missing)
+    kept, findings = _without_renumbered([*runs, *following], exported)
+    return kept[: len(kept) - len(following)], findings
 
 
-def _witness(runs: Sequence[Run], head: Head | None) -> list[Run]:
-    """A run that goes on from the head, where the last run of the log belongs neither there nor to a new boot."""
+def _run_after_missing_head(runs: Sequence[Run], head: Head | None) -> list[Run]:
+    """A list with a made-up run that continues from the head, to judge the last run of the log by.
+
+    It is empty without a missing head, and if the last run is in its place: it is in a segment of another boot than the
+    head's, or continues the run before it under the boot of its segment.
+    """
     if head is None or len(runs) < 2 or not _is_named(runs[-1], head.boot):
         return []
     if runs[-1].continues(runs[-2]) and _is_named(runs[-1], runs[-1].boot):
@@ -61,10 +65,10 @@ def _witness(runs: Sequence[Run], head: Head | None) -> list[Run]:
 
 def _without_renumbered(
     runs: Sequence[Run], exported: Mapping[str, tuple[str, int]]
-) -> tuple[list[Run], list[Finding]]:
+) -> tuple[list[Run], list[AuditFinding]]:
     ends, links = {run.hash for run in runs}, {run.prev for run in runs}
     kept: list[Run] = []
-    findings: list[Finding] = []
+    findings: list[AuditFinding] = []
     pending = list(reversed(runs))
     while pending:
         run = pending.pop()
@@ -78,33 +82,33 @@ def _without_renumbered(
         detail = f"a line with seq {run.first} of boot {run.boot} stands in its place"
         findings.append(found(Harm.EDITED, (boot, first, last), run.begin, detail))
         if (before is None or before.boot != boot) and after.boot != boot:
-            kept.append(replace(run, boot=boot, first=1, last=last, covered=last, hash=after.prev))
+            kept.append(replace(run, boot=boot, first=1, last=last, first_of_last_line=last, hash=after.prev))
         elif before is not None and before.boot == boot:
-            kept[-1] = replace(before, last=last, covered=last, hash=after.prev)
+            kept[-1] = replace(before, last=last, first_of_last_line=last, hash=after.prev)
         else:
             pending[-1] = replace(after, first=1, prev=run.prev)
     return kept, findings
 
 
 def _is_misnumbered(before: Run | None, run: Run, after: Run) -> bool:
-    """Whether a run is linked to the one before, but its numbers belong neither there nor before ``after``."""
+    """Whether a run is linked to the previous one, but its numbers fit neither after that one nor before ``after``."""
     if run.unreadable or after.unreadable or run.prev != (before.hash if before is not None else GENESIS):
         return False
-    if run.continues(before):
+    if run.continues(before):  # the numbers fit, so only the boot can have been edited
         is_new_boot = before is None or before.boot != run.boot
         is_all_of_a_boot = run.count == 1 == after.first
-        is_strange = run.boot != after.boot and not _is_named(run, run.boot)
-        return is_new_boot and is_strange and (is_all_of_a_boot or run.last + 1 == after.first)
+        is_misnamed = run.boot != after.boot and not _is_named(run, run.boot)
+        return is_new_boot and is_misnamed and (is_all_of_a_boot or run.last + 1 == after.first)
     if before is not None and before.boot == after.boot:
         fits = run.boot == after.boot and before.last < run.first and run.last < after.first
-        return not fits and after.first > before.last + 1
-    if after.first == 1:
+        return not fits and after.first > before.last + 1  # numbers are missing between the two, which the run had
+    if after.first == 1:  # ``after`` begins a boot
         return before is not None and (run.count == 1 or run.boot != before.boot or run.first <= before.last)
     return run.boot != after.boot or run.first >= after.first
 
 
 def _is_named(run: Run, boot: str) -> bool:
-    """Whether the segment in which the run begins has the name of this boot."""
+    """Whether the segment in which the run begins is named after this boot."""
     return run.begin.segment.startswith(f"{boot}-")
 
 
@@ -119,17 +123,18 @@ def _numbers_between(before: Run | None, run: Run, after: Run) -> tuple[str, int
     return after.boot, first, after.first - 1
 
 
-def order_runs(runs: Sequence[Run]) -> tuple[list[Run], list[Finding]]:
-    """The runs in the order in which they were written, and those left out because their numbers are taken."""
+def order_runs(runs: Sequence[Run]) -> tuple[list[Run], list[AuditFinding]]:
+    """The runs in the order in which they were written, and a finding per run whose numbers another run has."""
     runs, doubled = _without_doubled(runs)
     paths = _paths(runs)
     joined = _join_within_boots(paths)
+    # The path from the beginning of the log comes first. The others have the order of their longest runs in the log.
     joined.sort(key=lambda path: (path[0].prev != GENESIS, max(path, key=lambda run: run.count).begin))
     return [run for path in joined for run in path], doubled
 
 
-def _without_doubled(runs: Sequence[Run]) -> tuple[list[Run], list[Finding]]:
-    """Of runs of one boot that have numbers in common, the one that is linked to others or has more lines stays."""
+def _without_doubled(runs: Sequence[Run]) -> tuple[list[Run], list[AuditFinding]]:
+    """The runs without overlaps: of runs of one boot with common numbers, the better linked or the longer one stays."""
     links = Counter(run.prev for run in runs) + Counter(run.hash for run in runs)
     ranking = {id(run): (links[run.hash] + links[run.prev], run.count) for run in runs}
     kept: dict[str, Run] = {}
@@ -142,13 +147,13 @@ def _without_doubled(runs: Sequence[Run]) -> tuple[list[Run], list[Finding]]:
                 continue
         kept[run.boot] = run
     gone = set(map(id, out))
-    detail = "these numbers are there with another content"
+    detail = "another line has these numbers, with another content"
     findings = [found(Harm.FORKED, (run.boot, run.first, run.last), run.begin, detail) for run in out]
     return [run for run in runs if id(run) not in gone], findings
 
 
 def _paths(runs: Sequence[Run]) -> list[_Path]:
-    """The runs that are linked to one another, each path in its order."""
+    """The chains of linked runs, each in its order."""
     after = {run.prev: run for run in runs}
     ends = {run.hash for run in runs}
     return [list(_follow(run, after)) for run in runs if run.prev not in ends]
@@ -161,22 +166,23 @@ def _follow(run: Run | None, after: dict[str, Run]) -> Iterator[Run]:
 
 
 def _join_within_boots(paths: list[_Path]) -> list[_Path]:
-    """Where a path begins within a boot, it is put behind the one that ends in that boot with the next lower number."""
+    """Append each path that begins within a boot to the path that ends in that boot with the next lower number."""
     ends: defaultdict[str, list[_Path]] = defaultdict(list)
     for path in sorted(paths, key=lambda path: path[-1].last, reverse=True):
         ends[path[-1].boot].append(path)
     behind: dict[int, _Path] = {}
-    first_of = {id(path): path for path in paths}
+    path_before = {id(path): path for path in paths}
     below: defaultdict[str, list[_Path]] = defaultdict(list)
     for path in sorted(paths, key=lambda path: path[0].first):
         boot, first = path[0].boot, path[0].first
         while ends[boot] and ends[boot][-1][-1].last < first:
             below[boot].append(ends[boot].pop())
-        if first > 1 and below[boot] and _root(below[boot][-1], first_of) is not _root(path, first_of):
+        # Two paths with one root are joined already: to join them again would close a circle.
+        if first > 1 and below[boot] and _root(below[boot][-1], path_before) is not _root(path, path_before):
             before = below[boot].pop()
             behind[id(before)] = path
-            first_of[id(path)] = before
-    return [_joined(path, behind) for path in paths if first_of[id(path)] is path]
+            path_before[id(path)] = before
+    return [_joined(path, behind) for path in paths if path_before[id(path)] is path]
 
 
 def _root(path: _Path, before: dict[int, _Path]) -> _Path:
@@ -194,16 +200,16 @@ def _joined(path: _Path | None, behind: dict[int, _Path]) -> _Path:
 
 
 def moved_runs(ordered: Sequence[Run]) -> list[Run]:
-    """Of the runs in their right order, those that stand elsewhere in the log.
+    """The runs that are not at their place in the log, given all runs in the order in which they were written.
 
-    They are the fewest lines that have to be taken out so that the others stand in order.
+    They have the fewest lines that must be removed so that the other lines are in order.
     """
     kept = _heaviest_rising(ordered)
     return [run for run in ordered if id(run) not in kept]
 
 
 def _heaviest_rising(ordered: Sequence[Run]) -> set[int]:
-    """The heaviest subsequence whose places rise, by a Fenwick tree of the best sums up to each place."""
+    """The heaviest subsequence with rising places, found by a Fenwick tree of the best sums up to each place."""
     places = sorted(run.begin for run in ordered)
     best: list[tuple[int, int]] = [(0, -1)] * (len(ordered) + 1)
     before = [-1] * len(ordered)

@@ -1,11 +1,11 @@
-"""The JSON Schema of a line of the log, made from the types that are written."""
+"""The JSON Schema of a line of the log, generated from the types of the records."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
-from controllerd.audit.lines import Entry
+from controllerd.audit.lines import AuditEntry
 from controllerd.record.kinds import KINDS
 from controllerd.record.records import SCHEMA_VERSION
 
@@ -14,7 +14,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def line_schema() -> dict[str, Any]:
-    """The document: the envelope, and for each kind what ``data`` is. Unknown fields and kinds are allowed."""
+    """The schema: the envelope, and the type of ``data`` for each kind. Unknown fields and kinds are allowed."""
     references, definitions = msgspec.json.schema_components(
         KINDS.values(), schema_hook=_of_anything, ref_template="#/$defs/{name}"
     )
@@ -22,7 +22,7 @@ def line_schema() -> dict[str, Any]:
         "$schema": DIALECT,
         "title": f"A line of the audit log of controllerd, schema {SCHEMA_VERSION}",
         "type": "object",
-        "required": list(Entry.__struct_fields__),
+        "required": list(AuditEntry.__struct_fields__),
         "properties": dict(_envelope()),
         "allOf": [_of_kind(kind, reference) for kind, reference in zip(KINDS, references, strict=True)],
         "$defs": definitions,
@@ -30,19 +30,19 @@ def line_schema() -> dict[str, Any]:
 
 
 def encoded_schema() -> bytes:
-    """The document as it is published."""
+    """The schema as formatted JSON, as it is published."""
     return msgspec.json.format(msgspec.json.encode(line_schema()), indent=2) + b"\n"
 
 
 def _of_anything(custom: type) -> dict[str, Any]:
-    """The values of details and configurations may be anything."""
+    """The schema of a value of details and configurations: any value."""
     if custom is not object:
         raise NotImplementedError(custom)
     return {"description": "any value"}
 
 
 def _envelope() -> Iterator[tuple[str, dict[str, Any]]]:
-    for field in msgspec.structs.fields(Entry):
+    for field in msgspec.structs.fields(AuditEntry):
         yield field.name, {"type": _JSON_TYPES.get(field.type, "object")}
 
 

@@ -1,7 +1,8 @@
-"""The directory of an audit log: segment names and their order, the lock, the files, and where the chain continues.
+"""The directory of an audit log: segment names and their order, the lock, the files, and the end of the chain.
 
-Segments are ``<boot>-<number>.jsonl``; the number goes on across boots, so it alone orders the segments of a directory.
-A closed segment has ``.zst`` appended. Bytes after the last newline are no line: they are what a crash cut off.
+Segments are named ``<boot>-<number>.jsonl``. The number continues across boots, so it alone orders the segments of a
+directory. A closed segment is compressed and has ``.zst`` appended. Bytes after the last newline are an unfinished
+line, left by a crash.
 """
 
 import fcntl
@@ -27,14 +28,14 @@ COMPRESSED: Final = ".jsonl.zst"
 TEMPORARY: Final = ".tmp"
 _CHUNK: Final = 1024 * 1024
 _PIECE: Final = 128 * 1024
-"""Compressed bytes that are taken at once, which bounds the memory for what they become."""
+"""Compressed bytes that are decompressed at once, which bounds the memory."""
 _FRAME_BYTES: Final = 4 * 1024 * 1024
-"""Content of one frame of a compressed segment: no more than this is lost where a byte goes bad."""
+"""The uncompressed size of one frame of a compressed segment: the most that one damaged byte can cost."""
 _NAME: Final = re.compile(r"(?P<boot>.+)-(?P<number>\d{8,})\.jsonl(?:\.zst)?")
 
 
 class AuditInUse(ControllerdError):
-    """Another process writes this directory."""
+    """Raised when another process writes the directory."""
 
 
 class Segment(NamedTuple):
@@ -51,18 +52,18 @@ class Segment(NamedTuple):
 
 
 def log_directory(root: Path, cluster: str, node: int) -> Path:
-    """The folder of one cluster and node; a cluster id comes from outside and must not lead out of ``root``."""
+    """The folder of one cluster and node. The cluster id is escaped, so that the path cannot leave ``root``."""
     name = quote(cluster, safe="").replace(".", "%2E")
     return root / (name or "%") / str(node)
 
 
 def segment_path(directory: Path, boot: str, number: int) -> Path:
-    """The path of a segment that is being written."""
+    """The path of a segment that is not closed."""
     return directory / f"{boot}-{number:08d}{PLAIN}"
 
 
 def list_segments(directory: Path) -> list[Segment]:
-    """The segments in order. A plain file beside its compressed copy wins: compression was not finished."""
+    """The segments in order. A plain file wins over its compressed copy, which may be unfinished."""
     found: dict[str, Segment] = {}
     for path in sorted(directory.iterdir()):
         match = _NAME.fullmatch(path.name)
@@ -72,26 +73,26 @@ def list_segments(directory: Path) -> list[Segment]:
     return sorted(found.values())
 
 
-class Lost(NamedTuple):
-    """Bytes of a segment that could not be read stand here; it is not known how many lines they were."""
+class LostBytes(NamedTuple):
+    """A range of bytes of a segment that could not be read; the number of its lines is unknown."""
 
     reason: str
 
 
-class Tail(NamedTuple):
+class TailBytes(NamedTuple):
     """The bytes after the last newline."""
 
     data: bytes
 
 
-def read_batches(path: Path) -> Iterator[list[bytes] | Lost | Tail]:
-    """Whole lines without their newlines, many at a time; what is damaged is passed over and said.
+def read_batches(path: Path) -> Iterator[list[bytes] | LostBytes | TailBytes]:
+    """Complete lines without their newlines, many at a time; an unreadable range is reported in its place.
 
     :raises OSError: it cannot be opened.
     """
     carry: list[bytes] = []
     for block in _blocks(path):
-        if isinstance(block, Lost):
+        if isinstance(block, LostBytes):
             carry = []
             yield block
             continue
@@ -102,22 +103,22 @@ def read_batches(path: Path) -> Iterator[list[bytes] | Lost | Tail]:
         else:
             carry.append(rest)
     if rest := b"".join(carry):
-        yield Tail(rest)
+        yield TailBytes(rest)
 
 
 def read_lines(segment: Segment) -> Iterator[bytes]:
-    """The lines with their newlines, without those that are damaged; the last may lack its newline.
+    """The readable lines with their newlines; the last may lack its newline.
 
     :raises OSError: it cannot be opened.
     """
     for batch in read_batches(segment.path):
-        if isinstance(batch, Tail):
+        if isinstance(batch, TailBytes):
             yield batch.data
-        elif not isinstance(batch, Lost):
+        elif not isinstance(batch, LostBytes):
             yield from (line + b"\n" for line in batch)
 
 
-def _blocks(path: Path) -> Iterator[bytes | Lost]:
+def _blocks(path: Path) -> Iterator[bytes | LostBytes]:
     with opened(path) as file:
         try:
             if str(file.name).endswith(".zst"):
@@ -126,7 +127,7 @@ def _blocks(path: Path) -> Iterator[bytes | Lost]:
                 while block := file.read(_CHUNK):
                     yield block
         except OSError as problem:
-            yield Lost(str(problem))
+            yield LostBytes(str(problem))
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -136,25 +137,25 @@ def opened(path: Path) -> IO[bytes]:
     except FileNotFoundError:
         if not path.name.endswith(PLAIN):
             raise
-    # A running writer has compressed it since it was listed.
+    # The writer has compressed the segment since it was listed.
     return path.with_name(path.name + ".zst").open("rb")
 
 
-def _decompressed(data: bytes) -> Iterator[bytes | Lost]:
-    """The content of all frames; after a damaged one it goes on with the next."""
+def _decompressed(data: bytes) -> Iterator[bytes | LostBytes]:
+    """The content of all frames; a damaged frame is reported, and the next one is read."""
     if not data:
-        yield Lost("an empty file where compressed lines should be")
+        yield LostBytes("an empty file where compressed lines should be")
     at = 0
     while 0 <= at < len(data):
         try:
             at = yield from _frame(data, at)
         except zstandard.ZstdError as problem:
-            yield Lost(f"damaged compression: {problem}")
+            yield LostBytes(f"damaged compression: {problem}")
             at = data.find(zstandard.FRAME_HEADER, at + 1)
 
 
 def _frame(data: bytes, start: int) -> Generator[bytes, None, int]:
-    """The content of one frame; returns where the next one begins."""
+    """The content of one frame; returns the offset of the next one."""
     frame = zstandard.ZstdDecompressor().decompressobj()
     for at in range(start, len(data), _PIECE):
         if block := frame.decompress(data[at : at + _PIECE]):
@@ -165,14 +166,14 @@ def _frame(data: bytes, start: int) -> Generator[bytes, None, int]:
 
 
 class ChainEnd(NamedTuple):
-    """Where a directory's chain ends: the hash for the next line and the number for the next segment."""
+    """The end of a directory's chain: the hash for the next line and the number for the next segment."""
 
     head: str
     next_number: int
 
 
 def chain_end(directory: Path) -> ChainEnd:
-    """The hash of the newest complete line, also when the newest segments are empty, torn or unreadable."""
+    """Find the newest complete line, even if the newest segments are empty, torn or unreadable."""
     segments = list_segments(directory)
     number = segments[-1].number + 1 if segments else 1
     for segment in reversed(segments):
@@ -189,16 +190,16 @@ def _last_line(segment: Segment) -> bytes | None:
             if isinstance(batch, list):
                 last = batch[-1]
     except OSError as problem:
-        # An old file must not keep the controller away; a verification of the log reports it.
-        log.warning("audit segment cannot be opened", segment=segment.path.name, error=problem.strerror)
+        # An unreadable old file must not keep the controller from starting. ``audit verify`` reports it.
+        log.warning("failed to open audit segment", segment=segment.path.name, error=problem.strerror)
     return last
 
 
 class DirectoryLock:
-    """The right to write a directory, held for the life of the process."""
+    """An exclusive lock on a directory, held until the process ends."""
 
     def __init__(self, directory: Path, owner: str) -> None:
-        """:raises AuditInUse: another process holds it; the message says which."""
+        """Take the lock. :raises AuditInUse: another process holds it; the message names that process."""
         self._file: IO[str] = (directory / LOCK_NAME).open("a+", encoding="utf-8")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -210,12 +211,12 @@ class DirectoryLock:
                 f"audit directory {directory} is being written by {holder or 'another process'}: "
                 "two controllerd with the same node id and cluster must not run"
             ) from None
-        with suppress(OSError):  # on a full disk our name is not written, but the lock is ours
+        with suppress(OSError):  # on a full disk the owner's name is missing, but the lock holds
             self._file.truncate(0)
             os.write(self._file.fileno(), f"{owner}, process {os.getpid()}\n".encode())
 
     def release(self) -> None:
-        """Let another process write; the file stays."""
+        """Release the lock; the file stays."""
         self._file.close()
 
 
@@ -223,22 +224,22 @@ class DirectoryLock:
 
 
 class SegmentFile(Protocol):
-    """A segment as it is written."""
+    """A segment file that is open for writing."""
 
     def write(self, data: bytes | memoryview) -> int:
-        """Append; returns how many bytes were taken. :raises OSError:"""
+        """Append; returns how many bytes were written. :raises OSError:"""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut off what a failed write left behind. :raises OSError:"""
+        """Cut off the rest of a failed write. :raises OSError:"""
         ...
 
     def sync(self) -> None:
-        """Make everything durable. :raises OSError:"""
+        """Make all written bytes durable. :raises OSError:"""
         ...
 
     def close(self) -> None:
-        """Close without making durable."""
+        """Close without a sync."""
         ...
 
 
@@ -246,27 +247,27 @@ FileOpener = Callable[[Path], SegmentFile]
 
 
 class DiskFile:
-    """A new, unbuffered file; its name is durable before the first byte is."""
+    """A new, unbuffered file. Its directory entry is durable before the first byte."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb", buffering=0)
         sync_directory(path.parent)
 
     def write(self, data: bytes | memoryview) -> int:
-        """Append what the kernel takes."""
+        """Append as many bytes as the kernel takes."""
         return self._file.write(data)
 
     def truncate(self, size: int) -> None:
-        """Cut off everything beyond ``size`` and go on from there."""
+        """Cut off all bytes beyond ``size``; the next write appends there."""
         self._file.seek(size)
         self._file.truncate(size)
 
     def sync(self) -> None:
-        """``fsync``."""
+        """Call ``fsync``."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close."""
+        """Close the file."""
         self._file.close()
 
 
@@ -280,16 +281,17 @@ def sync_directory(directory: Path) -> None:
 
 
 def compress(path: Path) -> Path:
-    """Replace a closed segment by its compressed copy, so that at every moment one complete copy has its final name.
+    """Replace a closed segment by its compressed copy. At every moment, one complete copy has its final name.
 
-    The copy is many frames of whole lines: damage to one leaves the others readable.
+    The copy has many frames of complete lines, so that a damaged frame leaves the others readable.
     """
     target = path.with_name(path.name + ".zst")
     temporary = path.with_name(target.name + TEMPORARY)
     compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
     with path.open("rb") as source, temporary.open("wb") as copy:
         content = source.read(_FRAME_BYTES)
-        copy.write(compressor.compress(content + source.readline()))  # also of nothing: no file is damage
+        # An empty segment gets a frame too, because an empty file counts as damaged.
+        copy.write(compressor.compress(content + source.readline()))
         while content := source.read(_FRAME_BYTES):
             copy.write(compressor.compress(content + source.readline()))
         copy.flush()
@@ -301,6 +303,6 @@ def compress(path: Path) -> Path:
 
 
 def remove_temporaries(directory: Path) -> None:
-    """Remove what a crash left of an unfinished compression."""
+    """Remove the files of compressions that a crash interrupted."""
     for path in directory.glob(f"*{TEMPORARY}"):
         path.unlink()

@@ -1,22 +1,23 @@
-"""How the audit log is kept, and which of the records are written: the meaning of ``audit.level``.
+"""Settings of the audit log, and the meaning of ``audit.level``: which records are written, with which fields.
 
-``full``: everything of ``normal``; besides, control requests and the answers of brokers name every partition, and
-details of events and summaries of replies are written out: a call with 10,000 topics names them.
+``full``: every record of ``normal``. In addition, control requests and responses of brokers name every partition, and
+details of events and summaries of replies are written in full: a call with 10,000 topics names them.
 
-``normal``: every change, decision, refusal, transaction and control request, each answer with its errors; long details
-of events only by their size. LeaderAndIsr and UpdateMetadata say to whom, when and about how many partitions, but not
-which: these would be half of all rows, and what is said of a partition stands in its leadership. StopReplica names its
-partitions. Not judged are I-10, I-11, I-13 and I-25, and of I-07, I-09 and I-38 what concerns requests.
+``normal``: every change, decision, refusal, transaction and control request, and each response with its errors. Of long
+details of events, only the size is written. Records of LeaderAndIsr and UpdateMetadata have the broker, the time and
+the number of partitions, but not their names: the names would be half of all rows, and the content is in the leadership
+records. StopReplica names its partitions. The rules I-10, I-11, I-13 and I-25 cannot be checked, nor the part of I-07,
+I-09 and I-38 that concerns requests.
 
-``summary``: what a replay needs to know the cluster at any time. Sessions, terms, events and replies, alarms, brokers,
-topics, assignments, leaderships, states of partitions, deletions, reassignments, quarantine, snapshots, digests, and
-the answers of brokers without their errors. Left out are transactions, control requests, decisions and states of
-replicas: rules about these cannot be judged, and say nothing.
+``summary``: the records from which a replay knows the cluster at any time. These are sessions, terms, events and
+replies, alarms, brokers, topics, assignments, leaderships, states of partitions, deletions, reassignments, quarantine,
+snapshots, digests, and the responses of brokers without their errors. Transactions, control requests, decisions and
+states of replicas are left out: the rules about these report nothing.
 
-``off``: nothing at all, which is for measuring what the log costs.
+``off``: no record at all, in order to measure the cost of the log.
 
-At every level but ``off`` the fold equals ZooKeeper, and digests agree. Which level a log has stands in its ``config``
-records, and at the beginning of each snapshot.
+At every level except ``off``, the folded state equals ZooKeeper's, and digests agree. The ``config`` records of a log
+name its level, and so does the beginning of each snapshot.
 """
 
 from dataclasses import dataclass, replace
@@ -35,35 +36,35 @@ OnFailure = Literal["degrade", "resign"]
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Settings of the audit log; sizes in bytes of uncompressed lines, times in seconds."""
+    """Settings of the audit log. Sizes are bytes of uncompressed lines, times are seconds."""
 
     directory: Path
-    """Root of the audit logs; a folder per cluster and node is made below it."""
+    """The root of the audit logs. Each cluster and node has a folder below it."""
     fsync: Fsync = "interval"
-    """``event``: before the loop goes on; ``interval``: every ``fsync_interval_s``; ``off``: the kernel decides."""
+    """``event``: before requests leave; ``interval``: every ``fsync_interval_s``; ``off``: the kernel decides."""
     fsync_interval_s: float = 0.2
     level: Level = "normal"
     on_failure: OnFailure = "degrade"
-    """``degrade``: go on, count, alarm, and write a gap record when it heals; ``resign``: give up the role."""
+    """``degrade``: continue, count lost records, write a gap record after recovery; ``resign``: give up the role."""
     accept_wait_s: float = 0.2
-    """How long an event waits at most for the writer to take its records."""
+    """The longest time that an event waits until its records are written."""
     segment_bytes: int = 64 * 1024 * 1024
     segment_age_s: float = 3600.0
     max_pending_rows: int = 2_000_000
-    """Rows (a record without columns counts as one) that wait for the disk before records are lost."""
+    """The most rows in the queue; further records are lost. A record without columns counts as one row."""
     retry_s: float = 1.0
-    """Pause between attempts to write while the disk refuses."""
+    """The pause between two attempts to write after an error."""
     close_wait_s: float = 2.0
-    """How long ``close`` waits for the last flush."""
+    """The longest time that ``close`` waits for the last write."""
 
 
 def is_written(level: Level, kind: type[Record]) -> bool:
-    """Whether records of this kind are written; the others need not be made."""
+    """Whether records of this kind are written. Callers need not make the others."""
     return level != "off" and not (level == "summary" and kind in _NOT_IN_SUMMARY)
 
 
 def at_level(level: Level, record: Record) -> Record | None:
-    """The record as it is written, None if it is left out."""
+    """The record in the form in which this level writes it; None if it is left out."""
     if not is_written(level, type(record)):
         return None
     if isinstance(record, SnapshotBegin):

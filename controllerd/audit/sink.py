@@ -1,6 +1,6 @@
-"""The segment that is being written: appends, rotation by size and age, durability, and recovery of a failed write.
+"""The newest segment of a log: appends, rotation by size and age, syncs, and recovery after a failed write.
 
-Runs in the writer thread and lets every ``OSError`` out; after one, the same bytes may simply be appended again.
+Runs in the writer thread and passes every ``OSError`` on. After an error, the caller appends the same bytes again.
 """
 
 import errno
@@ -13,11 +13,11 @@ from controllerd.audit.segments import FileOpener, SegmentFile, segment_path
 from controllerd.audit.settings import AuditSettings
 from controllerd.ports.clock import Clock
 
-TAKEN_AWAY: Final = "taken away, replaced or cut by somebody while it was being written"
+REMOVED: Final = "removed, replaced or cut by another process while it was being written"
 
 
 class SegmentSink:
-    """Appends bytes to the newest segment of a directory, beginning with a new one."""
+    """Appends bytes to the newest segment of a directory. Begins with a new segment."""
 
     def __init__(
         self,
@@ -42,16 +42,21 @@ class SegmentSink:
         self._inode = 0
         self._size = 0
         self._is_torn = False
-        """Whether a write failed: it is not known how much of it is there."""
+        """Whether a write failed, so that the end of the file is unknown."""
         self._partial = 0
+        """The bytes of the data in progress that are in the newest segment; a failed write may leave some."""
         self._done = 0
+        """The bytes of the data in progress that are complete lines in a closed segment, and are not written again."""
         self._opened_at = 0.0
         self._unsynced_since: float | None = None
         self.is_durable = True
-        """Whether everything is as durable as the settings want it. After one that failed only the next makes it so."""
+        """Whether all lines are as durable as the settings ask. A failed sync makes it false until one succeeds."""
 
     def append(self, data: bytes) -> None:
-        """All of ``data``, whole lines, reaches the kernel, or ``OSError``: then only the same data may come next."""
+        """Write ``data``, which is complete lines, to the file.
+
+        :raises OSError: it was not written whole; the caller must append the same data next.
+        """
         if self._is_full():
             self._rotate()
         if self._is_torn:
@@ -70,7 +75,7 @@ class SegmentSink:
             self._unsynced_since = self._clock.monotonic()
 
     def _recover(self, data: bytes) -> None:
-        """Cut off what a failed write left; if that fails, go on in a new segment after the lines that are whole."""
+        """Cut off the rest of a failed write. If that fails, continue in a new segment after the complete lines."""
         end, self._partial, self._is_torn, file = self._done + self._partial, 0, False, self._file
         try:
             if file is not None:
@@ -81,16 +86,16 @@ class SegmentSink:
             raise
 
     def sync_due_in(self) -> float | None:
-        """Seconds until the interval's sync; None when everything is durable or the settings leave it to the kernel."""
+        """Seconds until the next sync of the interval; None if all is durable or ``fsync`` is ``off``."""
         if self._unsynced_since is None or self._settings.fsync == "off":
             return None
         return max(0.0, self._unsynced_since + self._settings.fsync_interval_s - self._clock.monotonic())
 
     def sync(self) -> None:
-        """Make what was appended durable.
+        """Make all appended lines durable.
 
-        After a failure the kernel may have dropped it, and asking again would be answered with a lie: the segment is
-        left behind, and its chain shows what is missing.
+        A failed ``fsync`` may have dropped the pages, and a second ``fsync`` would then succeed without writing them.
+        So the segment is closed, and its chain shows which lines are missing.
         """
         if self._file is None or self._unsynced_since is None:
             return
@@ -102,18 +107,18 @@ class SegmentSink:
         self._unsynced_since, self.is_durable = None, True
 
     def tidy(self) -> None:
-        """Rotate a segment that is old enough, so that a quiet cluster's log is closed and compressed too.
+        """Rotate a segment that is old enough, so that the log of a quiet cluster is closed and compressed too.
 
-        A segment that is not there any more is left behind, or all records would go to a file without a name.
+        A segment that another process removed is closed: all further records would go to a file without a name.
         """
         if self._is_full():
             self._rotate()
-        elif self._file is not None and not self._is_torn and not self._is_there():
+        elif self._file is not None and not self._is_torn and not self._is_in_place():
             self._abandon()
-            raise OSError(errno.ENOENT, TAKEN_AWAY, str(self._path))
+            raise OSError(errno.ENOENT, REMOVED, str(self._path))
 
-    def _is_there(self) -> bool:
-        """Whether the segment has its name, and all that was appended."""
+    def _is_in_place(self) -> bool:
+        """Whether the segment still has its name and all appended bytes."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -121,7 +126,7 @@ class SegmentSink:
         return found.st_ino == self._inode and found.st_size >= self._size
 
     def close(self) -> None:
-        """Make durable and close; the segment stays uncompressed until the next start."""
+        """Sync and close; the segment stays uncompressed until the next start."""
         try:
             if self._settings.fsync != "off":
                 self.sync()
@@ -143,7 +148,7 @@ class SegmentSink:
 
     def _open(self) -> SegmentFile:
         self._path = segment_path(self._directory, self._boot, self._number)
-        self._number += 1  # also when opening fails half-way: a name is never used twice
+        self._number += 1  # before the file is opened: a name is never used twice, even if opening fails
         self._file = self._opener(self._path)
         self._inode = self._path.stat().st_ino
         self._size = 0
@@ -151,7 +156,8 @@ class SegmentSink:
         return self._file
 
     def _abandon(self) -> None:
+        """Close the segment without a sync; the next append opens another one."""
         file, self._file, self._unsynced_since = self._file, None, None
         if file is not None:
-            with suppress(OSError):  # nothing depends on it: what had to be durable was synced before
+            with suppress(OSError):  # a failed close loses nothing: lines that must be durable were synced before
                 file.close()

@@ -1,4 +1,4 @@
-"""The lines of a log between two moments, and how much of what there is in it."""
+"""The lines of a log between two moments, and the totals of a log by kind."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,34 +9,34 @@ from typing import Final, NamedTuple
 from controllerd.audit.chain import RawLine
 from controllerd.audit.reader import read_chunks
 from controllerd.audit.segments import Segment, list_segments
-from controllerd.audit.tail import EVERYTHING, Choice
+from controllerd.audit.tail import EVERYTHING, LineFilter
 
 SKEW_MS: Final = 60_000
-"""A wall clock may have been set back by so much, and nothing is missed."""
+"""The tolerated step of a wall clock: a clock that was set back by this much hides no line."""
 
 
-class Span(NamedTuple):
-    """From one moment to before another, in milliseconds since 1970; None: no bound."""
+class TimeSpan(NamedTuple):
+    """A time span in milliseconds since 1970, its end excluded; None means no bound."""
 
     since_ms: int | None = None
     until_ms: int | None = None
 
     def has(self, line: RawLine) -> bool:
-        """Whether a line was written in it."""
+        """Whether a line was written in the span."""
         since = self.since_ms is None or line.entry.ts_ms >= self.since_ms
         return since and (self.until_ms is None or line.entry.ts_ms < self.until_ms)
 
 
-def lines_within(directory: Path, span: Span, choice: Choice = EVERYTHING) -> Iterator[RawLine]:
-    """The lines of a span that are wanted, oldest first; damage is passed over. :raises OSError: it cannot be read."""
+def lines_within(directory: Path, span: TimeSpan, wanted: LineFilter = EVERYTHING) -> Iterator[RawLine]:
+    """The readable lines of a span that pass the filter, oldest first. :raises OSError: the log cannot be read."""
     for segment in _segments_of(list_segments(directory), span):
         for chunk in read_chunks(segment.path):
             if isinstance(chunk, list):
-                yield from (line for line in chunk if span.has(line) and choice.takes(line))
+                yield from (line for line in chunk if span.has(line) and wanted.matches(line))
 
 
-def _segments_of(segments: list[Segment], span: Span) -> Iterator[Segment]:
-    """The segments that may have lines of the span: a segment ends where the next one begins."""
+def _segments_of(segments: list[Segment], span: TimeSpan) -> Iterator[Segment]:
+    """The segments that may have lines of the span. A segment ends when the next one begins."""
     begins = [_begin_ms(segment) for segment in segments]
     for number, segment in enumerate(segments):
         following = begins[number + 1] if number + 1 < len(segments) else None
@@ -48,7 +48,7 @@ def _segments_of(segments: list[Segment], span: Span) -> Iterator[Segment]:
 
 
 def _begin_ms(segment: Segment) -> int | None:
-    """When its first whole line was written; None of a segment without one."""
+    """The time of the first complete line; None if the segment has none."""
     for chunk in read_chunks(segment.path):
         if isinstance(chunk, list):
             return chunk[0].entry.ts_ms
@@ -56,19 +56,19 @@ def _begin_ms(segment: Segment) -> int | None:
 
 
 @dataclass(slots=True)
-class Totals:
-    """How much there is, by kind; bytes are those of the records before compression."""
+class LogTotals:
+    """The number and size of records by kind. Bytes are those of the records before compression."""
 
     records: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
     epochs: set[int] = field(default_factory=set)
-    """Terms of controllers; 0 is none."""
+    """The controller epochs; 0 is the time without the role."""
     boots: set[str] = field(default_factory=set)
     first_ms: int | None = None
     last_ms: int | None = None
 
     def add(self, line: RawLine) -> None:
-        """Count one more."""
+        """Add a line to the totals."""
         entry = line.entry
         self.records[entry.kind] += 1
         self.bytes[entry.kind] += memoryview(entry.data).nbytes

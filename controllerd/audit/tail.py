@@ -1,4 +1,4 @@
-"""The newest lines of a log that may be being written, and the next ones as they come."""
+"""The newest lines of a log, and the lines that its writer appends later. The log may be in use."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -17,31 +17,31 @@ from controllerd.audit.segments import COMPRESSED, Segment, list_segments, opene
 _TOPIC_COLUMNS: Final = ("topics", "names")
 
 
-class Choice(NamedTuple):
-    """The lines that are wanted; None: all."""
+class LineFilter(NamedTuple):
+    """A filter of lines by kind and topic; None matches all."""
 
     kind: str | None = None
     topic: str | None = None
 
-    def takes(self, line: RawLine) -> bool:
-        """Whether it is one of these."""
+    def matches(self, line: RawLine) -> bool:
+        """Whether the line passes the filter."""
         if self.kind is not None and line.entry.kind != self.kind:
             return False
         return self.topic is None or self.topic in topics_of(data_of(line))
 
 
-class Place(NamedTuple):
-    """Where a log ends at some moment: the number of its last segment, and how many whole lines that has."""
+class LogEnd(NamedTuple):
+    """The end of a log at some moment: the number of its last segment, and the complete lines of that segment."""
 
     segment: int
     lines: int
 
 
-EVERYTHING: Final = Choice()
+EVERYTHING: Final = LineFilter()
 
 
 def data_of(line: RawLine) -> dict[str, object]:
-    """The fields of the record, as they stand in the line; of what was edited to be none of ours, all as ``data``."""
+    """The fields of the record as in the line. A record that is no JSON object is given as the one field ``data``."""
     try:
         data = msgspec.json.decode(line.entry.data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
@@ -55,28 +55,30 @@ def topics_of(data: dict[str, object]) -> list[object]:
     return [topic for column in columns if isinstance(column, list) for topic in column]
 
 
-def end_of(directory: Path) -> Place:
-    """Where it ends now. :raises OSError: it cannot be read."""
+def end_of(directory: Path) -> LogEnd:
+    """The current end of a log. :raises OSError: it cannot be read."""
     segments = list_segments(directory)
-    return Place(segments[-1].number, sum(1 for _ in _lines(segments[-1]))) if segments else Place(0, 0)
+    return LogEnd(segments[-1].number, sum(1 for _ in _lines(segments[-1]))) if segments else LogEnd(0, 0)
 
 
-def newest_lines(directory: Path, count: int, choice: Choice = EVERYTHING, end: Place | None = None) -> list[RawLine]:
-    """The last lines that are wanted, oldest first, of all or of those before ``end``; damage is passed over.
+def newest_lines(
+    directory: Path, count: int, wanted: LineFilter = EVERYTHING, end: LogEnd | None = None
+) -> list[RawLine]:
+    """The last ``count`` lines that pass the filter, oldest first, of all or of those before ``end``; no damaged ones.
 
     :raises OSError: it cannot be read.
     """
     found: deque[RawLine] = deque()
     for segment in reversed(list_segments(directory)):
-        lines = (line for line in islice(_lines(segment), _most(segment, end)) if choice.takes(line))
+        lines = (line for line in islice(_lines(segment), _most(segment, end)) if wanted.matches(line))
         found.extendleft(reversed(deque(lines, maxlen=count - len(found))))
         if len(found) >= count:
             break
     return list(found)
 
 
-def _most(segment: Segment, end: Place | None) -> int | None:
-    """How many lines of a segment stand before the end; None: all."""
+def _most(segment: Segment, end: LogEnd | None) -> int | None:
+    """The number of lines of a segment before the end; None means all."""
     if end is None or segment.number < end.segment:
         return None
     return end.lines if segment.number == end.segment else 0
@@ -89,7 +91,7 @@ def _lines(segment: Segment) -> Iterator[RawLine]:
 
 
 def newest_head(directory: Path, exported_ms: int) -> ExportedHead | None:
-    """The newest whole line as a head, None of a log without one. :raises OSError: it cannot be read."""
+    """The newest complete line as a head; None if the log has none. :raises OSError: it cannot be read."""
     lines = newest_lines(directory, 1)
     if not lines:
         return None
@@ -98,8 +100,10 @@ def newest_head(directory: Path, exported_ms: int) -> ExportedHead | None:
     return ExportedHead.of(head, cluster=entry.cluster, node=entry.node, epoch=entry.epoch, exported_ms=exported_ms)
 
 
-def follow(directory: Path, end: Place, pause: Callable[[], None], choice: Choice = EVERYTHING) -> Iterator[RawLine]:
-    """The lines that are written behind what was the end, for ever; ``pause`` is called where there is none yet.
+def follow(
+    directory: Path, end: LogEnd, pause: Callable[[], None], wanted: LineFilter = EVERYTHING
+) -> Iterator[RawLine]:
+    """The lines that are appended after ``end``, for ever. ``pause`` is called whenever there is no new line.
 
     :raises OSError: it cannot be read.
     """
@@ -107,14 +111,14 @@ def follow(directory: Path, end: Place, pause: Callable[[], None], choice: Choic
     while True:
         for segment in (each for each in list_segments(directory) if each.number >= start):
             for line in islice(_as_written(segment, directory, pause), skip, None):
-                if choice.takes(line):
+                if wanted.matches(line):
                     yield line
             start, skip = segment.number + 1, 0
         pause()
 
 
 def _as_written(segment: Segment, directory: Path, pause: Callable[[], None]) -> Iterator[RawLine]:
-    """The lines of one segment, until there is a newer one."""
+    """The lines of one segment, until a newer segment exists."""
     with opened(segment.path) as file:
         if str(file.name).endswith(COMPRESSED):
             yield from _lines(segment)
@@ -123,7 +127,7 @@ def _as_written(segment: Segment, directory: Path, pause: Callable[[], None]) ->
 
 
 def _growing(file: IO[bytes], segment: Segment, directory: Path, pause: Callable[[], None]) -> Iterator[RawLine]:
-    """The lines of a file that may be being written: it stays readable when it is compressed meanwhile."""
+    """The lines of a file that its writer may append to. The open file stays readable if it is compressed meanwhile."""
     number, carry = 0, b""
     while True:
         is_last = all(each.number <= segment.number for each in list_segments(directory))
@@ -142,4 +146,4 @@ def _decoded(segment: str, number: int, line: bytes) -> Iterator[RawLine]:
     try:
         yield RawLine(segment, number, decode_line(line), digest(line))
     except BadLine:
-        return  # verify names it; here it is passed over
+        return  # ``audit verify`` reports it; here it is skipped

@@ -1,30 +1,30 @@
-"""Verifies the chain of a log: names what was done to it where the chain does not hold, and the numbers in doubt.
+"""Verifies the chain of a log. Where the chain is broken, it names the kind of harm and the numbers in doubt.
 
-The runs of lines are put into the order that their links and numbers give. A run that does not fit there shows the
-harm: a number that is there with another content was edited, a number that is not there is missing, a run that stands
-elsewhere was moved.
+A run is a sequence of lines that link to one another (``chain``). The runs are put into the order that their links and
+numbers give. Where two runs do not fit, the harm is known: a line whose content does not match its hash was edited, a
+number that no run has is missing, and a run that was found elsewhere in the log was moved.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 
-from controllerd.audit.branches import Locate, untangle
+from controllerd.audit.branches import Locate, resolve_branches
 from controllerd.audit.chain import Chain, Run
-from controllerd.audit.findings import Finding, Harm, Place, found
-from controllerd.audit.headcheck import Expectation, HeadCheck
+from controllerd.audit.findings import AuditFinding, Harm, LinePlace, found
+from controllerd.audit.headcheck import ExpectedHeads, HeadCheck
 from controllerd.audit.lines import GENESIS
 from controllerd.audit.run_order import moved_runs, order_runs, own_runs, without_renumbered
 
 
-def verify_chain(chain: Chain, expected: Expectation, locate: Locate) -> tuple[list[Finding], list[str]]:
-    """The findings in the order of the log, then those that the heads show; and notes on what cannot be told.
+def verify_chain(chain: Chain, expected: ExpectedHeads, locate: Locate) -> tuple[list[AuditFinding], list[str]]:
+    """The findings in the order of the log, then those of the heads; and notes on the limits of the verification.
 
-    ``locate`` is asked only where the chain does not hold.
+    ``locate`` is called only if the chain is broken.
     """
     runs, findings = own_runs(chain.runs, expected.owner)
     if not all(_belongs(after, before) and not after.unreadable for before, after in pairwise(runs)):
-        runs, left_out = untangle(runs, locate, expected.proven(chain.heads_met))
-        runs, renumbered = without_renumbered(runs, expected.missing(chain.heads_met), expected.numbers)
+        runs, left_out = resolve_branches(runs, locate, expected.proven(chain.heads_found))
+        runs, renumbered = without_renumbered(runs, expected.missing(chain.heads_found), expected.numbers)
         runs, doubled = order_runs(runs)
         findings += [*left_out, *renumbered, *doubled, *_Breaks(runs, expected).findings(), *_moved(runs)]
     findings += [*_beginning(runs, findings), *_trailing(chain, runs, expected)]
@@ -42,57 +42,66 @@ def _is_next(run: Run, before: Run | None) -> bool:
     return before is not None and before.boot == run.boot and run.continues(before)
 
 
-def _in_log(finding: Finding) -> tuple[str, int, str, int]:
+def _in_log(finding: AuditFinding) -> tuple[str, int, str, int]:
     return finding.segment.rpartition("-")[2], finding.line, finding.boot, finding.first_seq
 
 
 class _Breaks:
-    """Looks at neighbours that should follow one another."""
+    """Compares neighbouring runs that should follow one another."""
 
-    def __init__(self, runs: Sequence[Run], expected: Expectation) -> None:
+    def __init__(self, runs: Sequence[Run], expected: ExpectedHeads) -> None:
         self._runs = runs
         self._expected = expected
         in_log = sorted(runs, key=lambda run: run.begin)
         self._next_in_log = {id(run): after for run, after in pairwise(in_log)}
 
-    def findings(self) -> Iterator[Finding]:
-        """The findings within each run and between it and the next one.
+    def findings(self) -> Iterator[AuditFinding]:
+        """The findings within each run and between it and the next one, from the end of the log to its beginning.
 
-        From the end, because only what comes after vouches for a line. A single line that is disproved by what comes
-        after it is no witness against the line before.
+        The hash of a line is in the next line, so only later lines prove an earlier one. If a run of one line was
+        edited, its link to the line before is not trusted either, and is no evidence against that line.
         """
-        is_witness = True
+        is_proof = True
         for index in range(len(self._runs) - 1, -1, -1):
             run = self._runs[index]
             after = self._runs[index + 1] if index + 1 < len(self._runs) else None
             before = self._runs[index - 1] if index else None
-            harms = list(self._harms(run, after if is_witness else None, before))
+            harms = list(self._harms(run, after if is_proof else None, before))
             if after is not None:
                 harms += self._between(run, after)
             yield from harms
-            is_witness = run.count > 1 or not any(each.harm is Harm.EDITED for each in harms)
+            is_proof = run.count > 1 or not any(each.harm is Harm.EDITED for each in harms)
 
-    def _harms(self, run: Run, after: Run | None, before: Run | None) -> Iterator[Finding]:
-        """The findings that the link of the next run shows about this one."""
-        is_loose = run.count == 1 and before is not None and run.prev != before.hash
-        if is_loose and self._expected.hashes.get((run.boot, run.last), run.hash) != run.hash:
+    def _harms(self, run: Run, after: Run | None, before: Run | None) -> Iterator[AuditFinding]:
+        """The findings about a run that the link of the next run shows.
+
+        ``after`` is None if the next run is no evidence.
+        """
+        # A single line that does not link to the line before.
+        is_unlinked_line = run.count == 1 and before is not None and run.prev != before.hash
+        if is_unlinked_line and self._expected.hashes.get((run.boot, run.last), run.hash) != run.hash:
+            # An exported head has another hash for this very line.
             yield _edited(run, run.first)
         elif after is None or after.prev == run.hash or not after.continues(run):
+            # The next run confirms this one, or does not follow it and so shows nothing about it.
             return
         elif after.boot == run.boot:
-            yield _edited(run, run.first if is_loose and _is_next(run, before) else run.covered)
-        elif is_loose and _is_next(run, before) and after.prev not in self._expected.numbers:
+            # The next run links to another line with the number of the last line here.
+            yield _edited(run, run.first if is_unlinked_line and _is_next(run, before) else run.first_of_last_line)
+        elif is_unlinked_line and _is_next(run, before) and after.prev not in self._expected.numbers:
+            # Neither the link of this line nor that of the next boot fits: it replaced the last line of its boot.
             yield _edited(run, run.first)
         else:
+            # The next boot links to another line: this boot went on, or its last line was edited.
             yield self._end_of_boot(run, after)
 
-    def _end_of_boot(self, run: Run, after: Run) -> Finding:
-        """The first line of a boot goes on from a line that is nowhere."""
+    def _end_of_boot(self, run: Run, after: Run) -> AuditFinding:
+        """The finding about the end of a boot, where the next boot links to a line that the log does not contain."""
         boot, last = self._expected.numbers.get(after.prev, (run.boot, None))
         if boot != run.boot:
             return found(Harm.DELETED, (boot, 1, last), after.begin, "nothing of this boot is there")
         if last == run.last:
-            return _edited(run, run.covered)
+            return _edited(run, run.first_of_last_line)
         numbers = (boot, run.last + 1, last)
         if places := self._unreadable_between(run, after):
             return found(Harm.DAMAGED, numbers, places[0], _unreadable(places))
@@ -102,8 +111,8 @@ class _Breaks:
         detail = f"the end of this boot is missing, or seq {run.last} was edited"
         return found(Harm.TRUNCATED, numbers, run.end, detail)
 
-    def _between(self, run: Run, after: Run) -> Iterator[Finding]:
-        """The numbers that are missing between two runs, and the places there that cannot be read."""
+    def _between(self, run: Run, after: Run) -> Iterator[AuditFinding]:
+        """The findings about missing numbers and unreadable places between two runs."""
         start = run.last + 1 if after.boot == run.boot else 1
         places = self._unreadable_between(run, after)
         if after.first > start:
@@ -113,35 +122,38 @@ class _Breaks:
             yield found(Harm.FORKED, (after.boot, after.first, after.last), after.begin, detail)
         elif places and after.prev == run.hash:
             detail = f"nothing is lost, but there is {_unreadable(places)}"
-            yield found(Harm.DAMAGED, (after.boot, after.first, after.first - 1), after.begin, detail)
+            no_number = (after.boot, after.first, after.first - 1)
+            yield found(Harm.DAMAGED, no_number, after.begin, detail)
 
-    def _missing(self, run: Run, after: Run, numbers: tuple[str, int, int], places: list[Place]) -> Finding:
+    def _missing(self, run: Run, after: Run, numbers: tuple[str, int, int], places: list[LinePlace]) -> AuditFinding:
         if places:
             return found(Harm.DAMAGED, numbers, places[0], _unreadable(places))
         if after.prev == run.hash:
-            return found(Harm.DELETED, numbers, after.begin, "these numbers are skipped, and the next line linked anew")
+            detail = "these numbers are missing, although the next line links to the line before them"
+            return found(Harm.DELETED, numbers, after.begin, detail)
         is_next_segment = after.begin.line == 1 and after.begin.number == run.end.number + 1
         if is_next_segment and after.boot == run.boot:
             return found(Harm.TRUNCATED, numbers, after.begin, f"the end of segment {run.end.segment} is missing")
         return found(Harm.DELETED, numbers, after.begin, "lines are missing before this one")
 
-    def _unreadable_between(self, run: Run, after: Run) -> list[Place]:
-        """The places behind ``run`` or before ``after`` that cannot be read."""
+    def _unreadable_between(self, run: Run, after: Run) -> list[LinePlace]:
+        """The unreadable places after ``run`` or before ``after``."""
         beside = self._next_in_log.get(id(run))
         return after.unreadable or (beside.unreadable if beside is not None else [])
 
 
-def _edited(run: Run, first: int) -> Finding:
+def _edited(run: Run, first: int) -> AuditFinding:
     numbers = (run.boot, first, run.last)
-    return found(Harm.EDITED, numbers, run.end, "what comes after was written after another content")
+    detail = "the content does not match the hash in the next line or in an exported head"
+    return found(Harm.EDITED, numbers, run.end, detail)
 
 
-def _unreadable(places: Sequence[Place]) -> str:
+def _unreadable(places: Sequence[LinePlace]) -> str:
     return "no readable line at " + ", ".join(f"{place.segment} line {place.line}" for place in places[:10])
 
 
-def _moved(runs: Sequence[Run]) -> Iterator[Finding]:
-    """Runs that stand in the wrong place; runs that belong together are one finding."""
+def _moved(runs: Sequence[Run]) -> Iterator[AuditFinding]:
+    """Findings about runs at a wrong place; consecutive runs are one finding."""
     moved = set(map(id, moved_runs(runs)))
     first: Run | None = None
     for before, run, after in zip_longest([None, *runs[:-1]], runs, runs[1:]):
@@ -154,8 +166,11 @@ def _moved(runs: Sequence[Run]) -> Iterator[Finding]:
             first = None
 
 
-def _beginning(runs: Sequence[Run], known: Sequence[Finding]) -> Iterator[Finding]:
-    """Old segments may be removed, but not a part of the first."""
+def _beginning(runs: Sequence[Run], known: Sequence[AuditFinding]) -> Iterator[AuditFinding]:
+    """The finding about a missing beginning.
+
+    Whole old segments may be missing, because of retention; a part of the first segment that remains may not.
+    """
     if not runs or (runs[0].prev == GENESIS and runs[0].first == 1):
         return
     run = runs[0]
@@ -176,16 +191,16 @@ def _notes(runs: Sequence[Run]) -> list[str]:
     return [f"the log begins with seq {runs[0].first} of boot {runs[0].boot}: older segments are gone"]
 
 
-def _trailing(chain: Chain, runs: Sequence[Run], expected: Expectation) -> Iterator[Finding]:
-    """The places after the last line that cannot be read; only an exported head shows how much is lost there."""
+def _trailing(chain: Chain, runs: Sequence[Run], expected: ExpectedHeads) -> Iterator[AuditFinding]:
+    """The finding about unreadable places after the last line. Only an exported head shows how much is lost there."""
     if chain.trailing:
         boot, seq = (runs[-1].boot, runs[-1].last) if runs else ("", 0)
-        last = max((number for of, number in expected.hashes if of == boot and number > seq), default=None)
+        last = max((number for of_boot, number in expected.hashes if of_boot == boot and number > seq), default=None)
         yield found(Harm.DAMAGED, (boot, seq + 1, last), chain.trailing[0], _unreadable(chain.trailing))
 
 
-def _as_damage(finding: Finding, damaged: set[str]) -> Finding:
-    """Where the compression is damaged, a line with another content is no work of a hand."""
+def _as_damage(finding: AuditFinding, damaged: set[str]) -> AuditFinding:
+    """The finding as damage if the compression is damaged: another content is then no sign of editing."""
     if finding.harm is Harm.EDITED and finding.segment in damaged:
         return finding._replace(harm=Harm.DAMAGED, detail="the compression of this segment is damaged")
     return finding

@@ -1,7 +1,31 @@
 """Writes the audit log: a bounded queue, one thread, a hash chain over segments. The event loop never waits for a disk.
 
-A failing disk is retried for as long as it fails. Meanwhile records wait in memory up to a bound; beyond it they are
-counted and named by a gap record once the disk takes writes again.
+The order of record and send. The audit log must explain every request that a broker received: the decision, the term
+and the event that led to it. Therefore the order is fixed (``machines.outbox``):
+
+1. The controller writes to ZooKeeper. Only an acknowledged write changes its state.
+2. The changes and then the requests are recorded. Each record gets its number at once, in the event loop's thread.
+3. ``accepted`` waits until the writer thread has written these records to the file (and, with ``fsync = event``, has
+   synced it).
+4. The requests go to the senders.
+
+If the process dies between 3 and 4, the log has requests that no broker received. This is harmless: the next controller
+sends the full state again. With the opposite order, a broker could act on a request that no record explains.
+
+The wait in 3 is bounded (``accept_wait_s``), because partitions must get new leaders even while the disk is full. When
+the time runs out, the requests leave all the same, and the log counts as failing: later events do not wait until a
+write succeeds. With ``on_failure = resign`` the controller gives up its role instead of leading without a log.
+
+The meaning of a lost record. The controller never reads the audit log, and a new controller starts from ZooKeeper. So a
+lost record changes no decision. It costs the readers of the log knowledge, and they must learn exactly how much:
+
+- While the disk refuses writes, the writer retries, and records wait in the queue (``audit.backlog``) up to a bound.
+- A record beyond the bound is dropped, but it keeps its number. When the disk takes writes again, a gap record names
+  the range of lost numbers and the reason. The hash chain covers the written lines, so it stays unbroken.
+- After a gap record, a replay does not trust its state. ``audit.checkpoints`` writes a snapshot at once, and from that
+  snapshot on the replay is exact again.
+- Records that still wait when the process ends are lost without a gap record. After an orderly end, the daemon's own
+  log has their number. The next term begins with a snapshot in any case.
 """
 
 import threading
@@ -14,7 +38,7 @@ import structlog
 from anyio import CancelScope, to_thread
 
 from controllerd.audit.acceptance import Acceptance
-from controllerd.audit.backlog import Backlog, Stamped
+from controllerd.audit.backlog import Backlog, StampedRecord
 from controllerd.audit.compressor import Compressor
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import GENESIS, Head, digest, encode_line
@@ -41,7 +65,7 @@ _IDLE_S: Final = 1.0
 
 
 class _Chunk(NamedTuple):
-    """Lines that are written together, and the head after them."""
+    """Lines that are written together, and the head of the log after them."""
 
     data: bytes
     records: int
@@ -52,8 +76,8 @@ class _Chunk(NamedTuple):
 class AuditWriter:
     """The audit log of one process. Implements ``controllerd.ports.audit.AuditLog``.
 
-    Records may come before ``start``: they wait. When the log cannot be written and the settings say ``resign``,
-    ``on_resign`` gets the reason once per failure, from the writer thread or from the event loop.
+    Records that come before ``start`` wait in the queue. If the log cannot be written and ``on_failure`` is ``resign``,
+    ``on_resign`` is called with the reason once per failure, in the writer thread or in the event loop's thread.
     The counters are for metrics.
     """
 
@@ -70,7 +94,7 @@ class AuditWriter:
         self.boot = boot or str(uuid4())
         self.head = Head(self.boot, 0, GENESIS)
         self.trouble: str | None = None
-        """Why the log is not being written at the moment; None: it is."""
+        """The reason why the log cannot be written at the moment; None if it can."""
         self.records_written = 0
         self.bytes_written = 0
         self.syncs = 0
@@ -85,24 +109,26 @@ class AuditWriter:
         self._cluster = ""
         self._hash = GENESIS
         self._written: tuple[Head, int] | None = None
+        """The newest written line, and its controller epoch."""
         self._durable: tuple[Head, int] | None = None
+        """The newest line that is as durable as ``fsync`` asks, and its controller epoch."""
         self._backlog = Backlog(settings.max_pending_rows, clock)
         self._acceptance = Acceptance()
         self._worker: _Worker | None = None
 
     @property
     def is_troubled(self) -> bool:
-        """Whether the log is not being written at the moment."""
+        """Whether the log cannot be written at the moment."""
         return self.trouble is not None
 
     @property
     def records_lost(self) -> int:
-        """Records that were dropped; a gap record names them when the log can be written again."""
+        """The number of dropped records. A gap record names them once the log can be written again."""
         return self._backlog.lost
 
     @property
     def gaps(self) -> int:
-        """How often records were lost and the log went on after that: the gap record is among what is written."""
+        """The number of gap records so far."""
         return self._backlog.gaps
 
     @property
@@ -111,7 +137,7 @@ class AuditWriter:
         return log_directory(self._settings.directory, self._cluster, self._node)
 
     def durable_head(self, now_ms: int) -> ExportedHead | None:
-        """The newest line that a power cut leaves (with ``fsync = off``: that is written), None before the first."""
+        """The newest synced line (with ``fsync = off``: the newest written line); None before the first."""
         if self._durable is None:
             return None
         head, epoch = self._durable
@@ -120,32 +146,32 @@ class AuditWriter:
     # -- in the event loop -------------------------------------------------------------------------------------------
 
     def record(self, *records: Record) -> None:
-        """Append what the level asks for; never blocks."""
+        """Queue the records that the level includes; never blocks."""
         level = self._settings.level
         self._backlog.put(*(kept for record in records if (kept := at_level(level, record)) is not None))
 
     async def accepted(self) -> None:
-        """Wait until everything recorded so far is written (durable, with ``fsync = event``), for a bounded time.
+        """Wait until all records so far are written (with ``fsync = event``: synced), for a bounded time.
 
-        Does not wait while the log is known to be in trouble, so that a dead disk costs one wait and not one per event.
+        Does not wait while the log is known to fail, so that a dead disk costs one wait and not one per event.
         """
         if self._worker is None or self.is_troubled:
             return
         in_time = await self._acceptance.wait(self._backlog.last_seq, self._settings.accept_wait_s)
         if not in_time and not self.is_troubled:
             self.stalls += 1
-            self._in_trouble("the audit log was not written in time")
+            self._fail("the audit log was not written in time")
 
     async def start(self, cluster: str) -> None:
-        """Take the directory of this cluster and node, find the end of its chain, and begin to write.
+        """Lock the directory of this cluster and node, find the end of its chain, and begin to write.
 
-        :raises AuditInUse: another process writes it. :raises OSError: it cannot be made or read.
+        :raises AuditInUse: another process writes it. :raises OSError: it cannot be created or read.
         """
         self._cluster = cluster
         self._worker = await to_thread.run_sync(self._begin)
 
     async def close(self) -> None:
-        """Write what waits and end the thread, for a bounded time; harmless before ``start`` and when repeated."""
+        """Write the queued records and end the thread, for a bounded time. May be called before ``start`` and again."""
         worker, self._worker = self._worker, None
         if worker is None:
             return
@@ -160,7 +186,7 @@ class AuditWriter:
         try:
             remove_temporaries(directory)
             end = chain_end(directory)
-            left = [segment.path for segment in list_segments(directory) if not segment.is_compressed]
+            uncompressed = [segment.path for segment in list_segments(directory) if not segment.is_compressed]
         except OSError:
             lock.release()
             raise
@@ -175,7 +201,7 @@ class AuditWriter:
             opener=self._opener,
             compressor=compressor,
         )
-        for path in left:
+        for path in uncompressed:
             compressor.add(path)
         return _Worker(lambda: self._run(sink), compressor, lock)
 
@@ -191,7 +217,7 @@ class AuditWriter:
         if self._attempt(sink.close) and sink.is_durable:
             self._durable = self._written
 
-    def _chunks(self, items: Sequence[Stamped]) -> Iterator[_Chunk]:
+    def _chunks(self, items: Sequence[StampedRecord]) -> Iterator[_Chunk]:
         lines: list[bytes] = []
         size = 0
         for index, item in enumerate(items, 1):
@@ -202,7 +228,8 @@ class AuditWriter:
                 yield _Chunk(b"\n".join(lines) + b"\n", len(lines), Head(self.boot, item.seq, self._hash), item.epoch)
                 lines, size = [], 0
 
-    def _chain(self, item: Stamped) -> bytes:
+    def _chain(self, item: StampedRecord) -> bytes:
+        """Encode the next line of the chain, and keep its hash for the line after it."""
         envelope = Envelope(
             SCHEMA_VERSION,
             item.record.kind,
@@ -221,12 +248,12 @@ class AuditWriter:
         return line
 
     def _write(self, sink: SegmentSink, chunk: _Chunk) -> None:
-        """Append, again and again while the disk refuses; at the end of the process once more and no longer."""
+        """Append, and retry while the disk refuses. After ``finish``, make one last attempt."""
         is_last = False
         while not self._attempt(lambda: sink.append(chunk.data)):
             if is_last:
                 self._backlog.lost += chunk.records
-                log.error("audit records lost at shutdown", records=chunk.records, last_seq=chunk.head.seq)
+                log.error("lost audit records at shutdown", records=chunk.records, last_seq=chunk.head.seq)
                 return
             is_last = self._backlog.pause(self._settings.retry_s)
         is_durable = self._settings.fsync != "event" or self._sync(sink)
@@ -234,7 +261,7 @@ class AuditWriter:
         self.records_written += chunk.records
         self.bytes_written += len(chunk.data)
         if is_durable:
-            self._healed()
+            self._recover()
         self._acceptance.reached(chunk.head.seq)
 
     def _maintain(self, sink: SegmentSink) -> None:
@@ -252,34 +279,35 @@ class AuditWriter:
         return is_durable
 
     def _attempt(self, action: Callable[[], None]) -> bool:
+        """Return whether the action succeeded. After an ``OSError`` the log counts as failing."""
         try:
             action()
         except OSError as problem:
             self.failures += 1
             self._backlog.trouble = str(problem)
-            self._in_trouble(str(problem))
+            self._fail(str(problem))
             return False
         return True
 
-    # -- in both -----------------------------------------------------------------------------------------------------
+    # -- in both threads -----------------------------------------------------------------------------------------------
 
-    def _in_trouble(self, reason: str) -> None:
+    def _fail(self, reason: str) -> None:
         if self.is_troubled:
             return
         self.trouble = reason
         self._acceptance.release()
-        log.error("audit log in trouble", reason=reason, on_failure=self._settings.on_failure)
+        log.error("failed to write audit log", reason=reason, on_failure=self._settings.on_failure)
         if self._settings.on_failure == "resign" and self._on_resign is not None:
             self._on_resign(reason)
 
-    def _healed(self) -> None:
+    def _recover(self) -> None:
         if self.is_troubled:
             self.trouble = self._backlog.trouble = None
-            log.warning("audit log is written again", records_lost=self.records_lost)
+            log.warning("resumed writing audit log", records_lost=self.records_lost)
 
 
 class _Worker:
-    """The running thread and what it holds."""
+    """The writer thread, the compressor and the lock of the directory."""
 
     def __init__(self, run: Callable[[], None], compressor: Compressor, lock: DirectoryLock) -> None:
         self._compressor = compressor
@@ -290,7 +318,7 @@ class _Worker:
     def end(self, timeout_s: float) -> None:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            log.error("audit writer did not end in time", waited_s=timeout_s)
+            log.error("audit writer missed its deadline to end", waited_s=timeout_s)
             return
         self._compressor.close(timeout_s)
         self._lock.release()

@@ -27,17 +27,17 @@ KAFKA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka.controller_socket_timeout_ms": "controller.socket.timeout.ms",
     }
 )
-"""Kafka's name by our key, for every key that has one.
+"""Kafka's name by controllerd's key, for every key that has one.
 
-Listeners are missing, advertised ones too, because a broker's listeners are its own.
+Listeners and advertised listeners are missing, because those of a broker are its own.
 """
 
 KEYS: Final[Mapping[str, str]] = MappingProxyType({kafka: key for key, kafka in KAFKA_NAMES.items()})
-"""The reverse."""
+"""Controllerd's key by Kafka's name."""
 
 
 def named(key: str, origin: str | None = None) -> str:
-    """A key as problems name it, with Kafka's name where that is another, and where the value came from."""
+    """The name of a key in problems: with Kafka's name if that differs, and with the origin of the value."""
     kafka = KAFKA_NAMES.get(key, key)
     notes = [] if origin is None else [origin]
     if kafka != key:

@@ -1,7 +1,7 @@
-"""Every key of the configuration in words: what it means to an operator, its type, its range and its default.
+"""The reference of every configuration key: its meaning, type, range and default.
 
-Types and defaults come from the model; the reference in the documentation, the man page and ``controllerctl config
-explain`` are made of this.
+Types and defaults come from the model. The reference in the documentation, the man page and ``controllerctl config
+explain`` are generated from this module.
 """
 
 import types
@@ -19,8 +19,8 @@ LARGEST: Final = 2**31 - 1
 
 _MEANINGS: Final = {
     "zookeeper.connect": "The ensemble and the cluster's chroot, written as in Kafka's `zookeeper.connect`.",
-    "zookeeper.session_timeout_ms": "How long ZooKeeper keeps the role of an instance that fell silent; at least 1000. "
-    "It bounds the time without a controller after a crash.",
+    "zookeeper.session_timeout_ms": "The time after which ZooKeeper ends the role of a silent instance; "
+    "at least 1000. It bounds the time without a controller after a crash.",
     "zookeeper.connection_timeout_ms": "How long a start waits for the first connection before it exits with 69. "
     "The session timeout when only that one is given.",
     "node.id": "The id of this instance in metadata, 2000000000 to 2000000099, another one for each instance.",
@@ -34,12 +34,12 @@ _MEANINGS: Final = {
     "kafka.advertised_listeners": "The addresses that brokers and clients connect to, where they differ from the "
     "bound ones, as behind NAT or in a container. The listener names are those of `kafka.listeners`; a listener that "
     "is missing here is advertised as it is bound. Port 0 stands for the port that was bound.",
-    "kafka.inter_broker_listener_name": "The listener over which controllerd and the brokers talk; must be among "
+    "kafka.inter_broker_listener_name": "The listener between controllerd and the brokers; must be among "
     "`kafka.listeners`, unless `kafka.mode` is `hidden`.",
-    "kafka.control_plane_listener_name": "The listener over which they talk instead if the brokers have this setting; "
-    "must be among `kafka.listeners` likewise.",
-    "kafka.mode": "Who sees this instance in metadata: on all its listeners, on the inter-broker and control plane "
-    "ones only, or nowhere (only with a protocol version of 2.6 or below).",
+    "kafka.control_plane_listener_name": "The listener between controllerd and the brokers if the brokers have this "
+    "setting; must be among `kafka.listeners` likewise.",
+    "kafka.mode": "The listeners on which metadata has this instance: all, the inter-broker and control plane "
+    "listeners only, or none (only with a protocol version of 2.6 or below).",
     "kafka.register": "When the active instance registers under `/brokers/ids`, where brokers older than 3.0 look "
     "their controller up before a controlled shutdown: `auto` (once such a broker is known), `always` or `never`. "
     "An instance in mode `hidden` does not register.",
@@ -57,7 +57,7 @@ _MEANINGS: Final = {
     "kafka.default_replication_factor": "Replicas of a topic that is created without a number.",
     "kafka.remote_log_storage_system_enable": "Whether brokers have tiered storage: a topic may then be created with "
     "`remote.storage.enable`.",
-    "kafka.controller_quota_window_num": "How many windows of unused rate a client may save up under a "
+    "kafka.controller_quota_window_num": "How many windows of unused rate a client may accumulate under a "
     "quota of partitions that it creates and deletes (KIP-599).",
     "kafka.controller_quota_window_size_seconds": "How long such a window is.",
     "kafka.request_timeout_ms": "How long a broker may take to answer a control request before it is sent again.",
@@ -75,43 +75,44 @@ _MEANINGS: Final = {
     "http.tls_key": "The certificate's key (PEM, not encrypted).",
     "http.tls_client_ca": "Serve only clients that have a certificate of this CA (PEM); tokens are needed all the "
     "same.",
-    "controller.mode": "`observe` writes nothing, contends for nothing and opens no Kafka listener: it watches what "
-    "the present controller does and says what it would have done itself.",
+    "controller.mode": "`observe` writes nothing, does not contend for the role and opens no Kafka listener: it "
+    "compares the writes of the active controller with its own decisions.",
     "controller.when_broker_holds": "What to do while a broker's own controller holds the role: wait until an operator "
     "asks for a takeover, or take it. `controllerctl takeover --remember` keeps `takeover` where nothing is set.",
     "controller.observe_interval_ms": "The shortest interval between two images of ZooKeeper in `observe`.",
     "audit.dir": "Root of the audit log; a folder per cluster and node is made in it. `audit` in `node.data_dir` when "
     "not given.",
     "audit.fsync": "When records are forced to the disk: before the event continues, regularly, or never.",
-    "audit.fsync_interval_ms": "How regularly, for `interval`.",
-    "audit.on_failure": "When the log cannot be written: continue, count what is lost and write a gap record when it "
-    "heals; or give the role back and exit with 74.",
-    "audit.level": "How much is written: `summary` leaves out transactions, control requests, decisions and states of "
-    "replicas; `full` adds every partition to requests and answers and every detail to events; `off` writes nothing.",
-    "audit.snapshot_interval_s": "How often everything that is known is written anew within a term, so that a replay "
+    "audit.fsync_interval_ms": "The interval, with `interval`.",
+    "audit.on_failure": "When the log cannot be written: continue, count lost records and write a gap record after "
+    "recovery; or give up the role and exit with 74.",
+    "audit.level": "The records that are written: `summary` leaves out transactions, control requests, decisions and "
+    "states of replicas; `full` adds every partition to requests and responses and every detail to events; `off` "
+    "writes nothing.",
+    "audit.snapshot_interval_s": "The interval of snapshots of the whole state within a term, so that a replay "
     "need not begin at its start.",
-    "audit.digest_interval_s": "How often a digest of everything that is known is written when it has changed, which "
-    "shows whether a replay arrives at the same.",
-    "audit.head_interval_s": "How often the head of the log (the number and hash of its newest line) is exported, when "
-    "it is another one. Against an exported head `controllerctl audit verify` detects a log that was cut off or rolled "
-    "back.",
+    "audit.digest_interval_s": "The interval of digests of the state, if it has changed. A digest "
+    "shows whether a replay reaches the same state.",
+    "audit.head_interval_s": "The interval at which the head of the log (the number and hash of its newest line) is "
+    "exported, if it has changed. With an exported head, `controllerctl audit verify` detects a log that was cut off "
+    "or rolled back.",
     "audit.head_file": "A file that gets the latest hundred heads, best on a disk that a user who can change the log "
     "cannot write. None when not given.",
     "audit.head_journal": "Whether each head is a line in the daemon's own log.",
     "audit.head_znode": "Whether the head is kept in ZooKeeper, in `/controllerd/audit/<node id>`; not in `observe`.",
     "audit.head_key_file": "A file with the key, at least 16 bytes, that heads are signed with (HMAC-SHA256).",
     "audit.segment_bytes": "A segment is closed and compressed at this size, before compression; at least 64 KiB.",
-    "audit.segment_age_s": "Or at this age.",
-    "metrics.dialects": "Whose names of Kafka's own metrics `/metrics` uses where exporters differ; "
-    "[metrics](metrics.md) says which.",
-    "metrics.open": "Nobody needs a token for `/metrics`, though there is one for everything else.",
+    "audit.segment_age_s": "A segment is also closed and compressed at this age.",
+    "metrics.dialects": "The exporters whose names `/metrics` uses for Kafka's own metrics, where exporters differ; "
+    "see [metrics](metrics.md).",
+    "metrics.open": "Whether `/metrics` needs no token, even if all other paths do.",
     "log.level": "Least severe lines of the daemon's own log, on standard error.",
     "log.format": "`auto` is readable on a terminal and in the journal, and JSON elsewhere.",
     "log.kafka_format_dir": "A folder for `state-change.log` and `controller.log` in Kafka's own format and wording, "
     "in UTC, with a file for each hour; nothing ever deletes them. Under systemd below `/var/log/controllerd`.",
 }
 BROKERS_VALUE: Final = "the brokers' value"
-"""The default of the settings of the cluster, which are discovered where they are not configured."""
+"""The default of the settings of the cluster, which are discovered unless they are configured."""
 _SAID_BY_BROKERS: Final = {setting.key for setting in SETTINGS if setting.key is not None}
 MEANINGS: Final = {
     key: f"{meaning} If absent, [the brokers' value](operations.md#settings-of-the-cluster) is used."
@@ -119,11 +120,11 @@ MEANINGS: Final = {
     else meaning
     for key, meaning in _MEANINGS.items()
 }
-"""By key; Markdown, as the reference shows it."""
+"""The meaning by key, as Markdown."""
 
 
 def keys() -> Iterator[tuple[str, str, str]]:
-    """Every key as ``section.name`` with its type and default in words, in the order of the model."""
+    """Every key as ``section.name``, with its type and default as text, in the order of the model."""
     for section in msgspec.structs.fields(Config):
         if not (isinstance(section.type, type) and issubclass(section.type, Section)):
             continue
@@ -134,7 +135,7 @@ def keys() -> Iterator[tuple[str, str, str]]:
 
 
 def type_in_words(kind: Any) -> str:
-    """``text``, ``number``, a choice ... as a reader of TOML thinks of it."""
+    """The type as text: ``text``, ``number``, a list of choices."""
     if get_origin(kind) is Annotated:
         plain, meta = get_args(kind)
         return f"{type_in_words(plain)}, {range_in_words(meta)}"
@@ -162,7 +163,7 @@ def range_in_words(meta: msgspec.Meta) -> str:
 
 
 def default_in_words(key: msgspec.structs.FieldInfo) -> str:
-    """The default as TOML would say it."""
+    """The default as TOML."""
     if key.required:
         return "see the meaning" if key.name == "dir" else "required"
     match key.default:

@@ -1,4 +1,4 @@
-"""From a file, the environment and flags to one checked configuration, with every problem reported at once."""
+"""Reads a file, the environment and flags into one checked configuration, and reports all problems at once."""
 
 import difflib
 import tomllib
@@ -56,12 +56,14 @@ def load_config(
     *,
     server_properties: Path | None = None,
 ) -> Config:
-    """The effective configuration: what was remembered in the data directory, above it a broker's
-    ``server.properties``, above it the file, above it ``CONTROLLERD__SECTION__KEY``, above it the flags.
+    """Load the effective configuration.
 
-    ``flags`` go by ``section.key``; None and empty lists mean that a flag was not given. Under systemd the data
-    directory defaults to ``STATE_DIRECTORY``.
-    :raises ConfigError: with every problem found, each naming its key and where the value came from.
+    The sources, each with precedence over the ones before it: the remembered role in the data directory, a broker's
+    ``server.properties``, the file, variables ``CONTROLLERD__SECTION__KEY``, the flags. ``flags`` are named
+    ``section.key``; None and empty lists mean that a flag was not given. Under systemd the data directory defaults to
+    ``STATE_DIRECTORY``.
+
+    :raises ConfigError: with every problem found, each with its key and the origin of the value.
     """
     problems: list[str] = []
     given = _defaults_of_systemd(env)
@@ -76,7 +78,7 @@ def load_config(
     given = _remembered(given, problems) | given
     values = _convert_all(given, problems)
     _derive(values)
-    if not unreadable:  # the content of such a file is not known
+    if not unreadable:  # the keys of an unreadable file are unknown
         problems += _missing(values, given)
     problems += contradictions(values)
     if problems:
@@ -123,7 +125,7 @@ def _read_flags(flags: Mapping[str, object]) -> dict[str, _Given]:
 
 
 def _remembered(given: Mapping[str, _Given], problems: list[str]) -> dict[str, _Given]:
-    """Return settings that an operator made lasting; configured ones have priority."""
+    """Return the remembered role from the data directory; configured values have precedence."""
     if "node.data_dir" not in given:
         return {}
     file = Path(str(given["node.data_dir"].value)) / ROLE_FILE
@@ -137,7 +139,7 @@ def _remembered(given: Mapping[str, _Given], problems: list[str]) -> dict[str, _
 
 
 def _known(given: dict[str, _Given], problems: list[str]) -> dict[str, _Given]:
-    """The keys that exist; the others become problems."""
+    """The known keys. Unknown keys become problems."""
     for key, (_, origin, _) in given.items():
         if key in _SECTIONS:
             problems.append(f"{key} ({origin}): is a section, expected [{key}] with keys inside")
@@ -147,7 +149,7 @@ def _known(given: dict[str, _Given], problems: list[str]) -> dict[str, _Given]:
 
 
 def _suggestion(key: str, origin: str) -> str:
-    if key in KEYS:  # Kafka's own name, which is no key of ours
+    if key in KEYS:  # Kafka's own name of a key
         return f"; did you mean {KEYS[key]}?"
     plain = {known.replace("_", "."): known for known in _KEYS}
     close = difflib.get_close_matches(key.replace("_", "."), plain, n=1, cutoff=0.7)
@@ -177,7 +179,7 @@ def _convert_all(given: Mapping[str, _Given], problems: list[str]) -> dict[str, 
 
 
 def _derive(values: dict[str, object]) -> None:
-    """Defaults that follow another key."""
+    """Set the defaults that depend on other keys."""
     if "zookeeper.session_timeout_ms" in values:
         values.setdefault("zookeeper.connection_timeout_ms", values["zookeeper.session_timeout_ms"])
     data_dir = values.get("node.data_dir")

@@ -20,7 +20,7 @@ Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class Address(NamedTuple):
-    """Where to listen; port 0 lets the operating system choose."""
+    """An address to listen on. Port 0 lets the operating system choose."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret as it was configured: itself, or where it is read. Shown as text it gives nothing away."""
+    """A configured secret, or the reference to it. Its text form does not reveal a secret."""
 
     configured: str = field(repr=False)
 
@@ -63,16 +63,16 @@ class ZookeeperConfig(Section, frozen=True, kw_only=True):
     """``host:port,host:port/chroot``, as in Kafka's ``zookeeper.connect``."""
     session_timeout_ms: Milliseconds = 18_000
     connection_timeout_ms: Milliseconds = 18_000
-    """Wait for the first connection; the session timeout when not given."""
+    """The wait for the first connection; by default the session timeout."""
 
 
 class NodeConfig(Section, frozen=True, kw_only=True):
     """This instance."""
 
     id: int
-    """Between 2000000000 and 2000000099, so that it never is a broker's id."""
+    """The id, between 2000000000 and 2000000099, so that it is never a broker's id."""
     data_dir: Path
-    """Holds the instance's identity under a lock, and by default the audit log."""
+    """The directory for the instance's identity, a lock, and by default the audit log."""
 
 
 class KafkaConfig(Section, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     """The addresses to advertise where they differ, each as ``NAME://host:port``."""
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
-    """The listener of brokers for control requests alone, on which they find their controller, too."""
+    """The listener of brokers for control requests alone, over which they also connect to their controller."""
     mode: Literal["visible", "internal", "hidden"] = "visible"
     """Which listeners are in the cluster's metadata; ``hidden`` is for protocol 2.6 and below."""
     register: RegistrationMode = "auto"
@@ -99,15 +99,15 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
     num_partitions: Count = 1
     default_replication_factor: Annotated[int, Meta(ge=1, le=2**15 - 1)] = 1
     remote_log_storage_system_enable: bool = False
-    """Whether brokers have tiered storage (KIP-405), so that a new topic may ask for it."""
+    """Whether brokers have tiered storage (KIP-405), so that a new topic may enable it."""
     controller_quota_window_num: Count = 11
     controller_quota_window_size_seconds: Count = 1
-    """With the number of windows: for how long the rate of a quota may be saved up (KIP-599)."""
+    """The length of a quota window; unused rate accumulates over the number of windows (KIP-599)."""
     request_timeout_ms: Milliseconds = 30_000
     controller_socket_timeout_ms: Milliseconds = 30_000
 
     def advertised(self, bound: Endpoint) -> Endpoint:
-        """Return the address at which others reach a listener; port 0 in it stands for the bound port."""
+        """Return the advertised address of a listener; port 0 means the bound port."""
         for endpoint in self.advertised_listeners:
             if endpoint.listener == bound.listener:
                 return endpoint._replace(port=endpoint.port or bound.port)
@@ -115,12 +115,12 @@ class KafkaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def controller_listener_name(self) -> str:
-        """The listener over which a controller and brokers talk; brokers ask to shut down over the other one."""
+        """The listener for control requests. Brokers send ControlledShutdown over the inter-broker listener."""
         return self.control_plane_listener_name or self.inter_broker_listener_name
 
     @property
     def reach(self) -> Reach:
-        """Over which listeners brokers, clients and we are to reach each other."""
+        """The listeners over which brokers, clients and this instance reach each other."""
         named = (self.control_plane_listener_name, self.inter_broker_listener_name)
         is_visible = self.mode == "visible"
         shown = frozenset(endpoint.listener for endpoint in self.listeners) if is_visible else frozenset()
@@ -131,16 +131,16 @@ class HttpConfig(Section, frozen=True, kw_only=True):
     """The status server."""
 
     listen: Address = Address("127.0.0.1", 9191)
-    """Unless it is a loopback address, a certificate and tokens are needed."""
+    """The address. A certificate and tokens are required unless it is a loopback address."""
     socket: Path | None = None
     """An additional unix socket: a process that can open it (mode 0660) may call every verb."""
     read_token: Secret | None = None
     admin_token: Secret | None = None
     tls_certificate: Path | None = None
-    """PEM, with the chain; noticed when it changes, like the key and the CA."""
+    """PEM with its chain. A changed certificate, key or CA is read again."""
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
-    """Clients must have a certificate of it."""
+    """The CA of the certificates that clients must have."""
     require_reason: bool = False
     """Whether every verb requires a reason, and not only the destructive ones."""
 
@@ -149,7 +149,7 @@ class ControllerConfig(Section, frozen=True, kw_only=True):
     """The mode of this instance: whether and when it takes the role."""
 
     mode: Literal["active", "observe"] = "active"
-    """``observe`` contends for nothing, writes nothing and opens no Kafka listener: it watches another controller."""
+    """``observe`` does not contend, writes nothing and opens no Kafka listener: it observes another controller."""
     when_broker_holds: Literal["standby", "takeover"] = "standby"
     """Whether this instance takes the role from a broker's own controller by itself."""
     observe_interval_ms: Milliseconds = 500
@@ -160,23 +160,23 @@ class AuditConfig(Section, frozen=True, kw_only=True):
     """The audit log."""
 
     dir: Path
-    """``audit`` inside the data directory when not given."""
+    """The root of the audit log; by default ``audit`` in the data directory."""
     fsync: Literal["event", "interval", "off"] = "interval"
     fsync_interval_ms: Milliseconds = 200
     on_failure: Literal["degrade", "resign"] = "degrade"
     level: Literal["off", "summary", "normal", "full"] = "normal"
     """The level of records that are written."""
     snapshot_interval_s: Count = 3600
-    """Between two snapshots within a term."""
+    """The interval between two snapshots within a term."""
     digest_interval_s: Count = 60
-    """The interval between two digests of the state, when it has changed."""
+    """The interval between two digests of a changed state."""
     head_interval_s: Count = 10
-    """Between two exports of the newest line's number and hash, wherever they go."""
+    """The interval between two exports of the head: the newest line's number and hash."""
     head_file: Path | None = None
     head_journal: bool = False
     head_znode: bool = False
     head_key_file: Path | None = None
-    """Signs what is exported."""
+    """The file with the key that signs exported heads."""
     segment_bytes: Annotated[int, Meta(ge=64 * 1024, le=2**40)] = 64 * 1024 * 1024
     segment_age_s: Count = 3600
 
@@ -199,7 +199,7 @@ class MetricsConfig(Section, frozen=True, kw_only=True):
     dialects: tuple[Dialect, ...] = ("jmx_exporter", "confluent")
     """The exporter whose names of Kafka's own metrics are used, where exporters differ."""
     open: bool = False
-    """No token is needed for it, though there is one for everything else."""
+    """Whether ``/metrics`` needs no token, even if all other paths do."""
 
 
 DEFAULT_METRICS: Final = MetricsConfig()
@@ -217,9 +217,9 @@ class Config(Section, frozen=True, kw_only=True):
     log: LogConfig
     metrics: MetricsConfig
     origins: Mapping[str, str]
-    """``section.key`` to where its value came from: a file, a variable, ``flag`` or ``default``."""
+    """The origin of the value of each ``section.key``: a file, a variable, ``flag`` or ``default``."""
     ignored: tuple[str, ...] = ()
-    """Names in a broker's ``server.properties`` that mean nothing to a controller."""
+    """The names in a broker's ``server.properties`` that a controller does not use."""
 
     def effective(self) -> dict[str, object]:
         """Return every key with its value and origin, in plain types, for the audit log and for operators."""
@@ -242,7 +242,7 @@ class Config(Section, frozen=True, kw_only=True):
         return value
 
     def plain(self, key: str) -> object:
-        """The value of ``section.key`` in plain types; a secret does not show."""
+        """The value of ``section.key`` in plain types, without a secret."""
         value = self.value(key)
         match value:
             case Path() | Address() | Secret():
@@ -258,5 +258,5 @@ def _as_kafka_writes(value: object) -> str:
 
 
 def _plain_item(item: object) -> str:
-    """One of a list: a listener as it is written, a name as it is."""
+    """The text of an item of a list: a listener or a name."""
     return f"{item.listener}://{Address(item.host, item.port)}" if isinstance(item, Endpoint) else str(item)

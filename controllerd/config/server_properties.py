@@ -28,15 +28,15 @@ _MUST_BE_ABSENT: Final = {
 
 
 class ServerProperties(NamedTuple):
-    """The part of a file that is for us."""
+    """The keys of a file that concern a controller."""
 
     values: Mapping[str, str]
-    """By our keys, as text."""
+    """The values as text, by controllerd's keys."""
     ignored: tuple[str, ...] = ()
-    """Names in the file that mean nothing to a controller."""
+    """The names in the file that a controller does not use."""
     problems: Sequence[str] = ()
     is_readable: bool = True
-    """Whether anything can be said about what the file gives."""
+    """Whether the file could be read."""
 
 
 NOTHING: Final = ServerProperties({})
@@ -65,7 +65,7 @@ def read_server_properties(file: Path) -> ServerProperties:
 
 
 def _refusals(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield settings with another meaning here than for a broker, and security settings without one here."""
+    """Yield settings that must not be ignored: unsupported ones, and ones with another meaning for a broker."""
     for name, value in given.items():
         if name in MUST_BE_FALSE and value.lower() != "false":
             yield name, MUST_BE_FALSE[name]
@@ -76,9 +76,9 @@ def _refusals(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _security_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[tuple[str, str]]:
-    """Settings of TLS and SASL for every listener, or for one over which brokers and we talk.
+    """Yield TLS and SASL settings of all listeners, or of a listener between brokers and controllers.
 
-    Those under the name of a listener for clients are none of our business.
+    Settings of a listener for clients are ignored.
     """
     ours = {name.lower() for name in (inter_broker, given.get(_CONTROL_PLANE)) if name}
     prefixes = {f"{scope}{kind}": what for kind, what in _SECURITY.items() for scope in ("", *_scopes(ours))}
@@ -88,7 +88,7 @@ def _security_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[
             yield (
                 name,
                 (
-                    f"{found} is not supported yet; what is for a listener of clients alone is read over when it is "
+                    f"{found} is not supported yet; a setting for a listener of clients alone is ignored if it is "
                     "under listener.name.<listener>"
                 ),
             )
@@ -99,7 +99,7 @@ def _scopes(listeners: set[str]) -> list[str]:
 
 
 def _shorten_version(values: dict[str, str]) -> None:
-    """Kafka takes 3.9.1 for 3.9: only the first two numbers of a version say something about the protocol."""
+    """Shorten a version as Kafka does, from 3.9.1 to 3.9: the first two numbers determine the protocol."""
     key = "kafka.inter_broker_protocol_version"
     parts = values.get(key, "").split(".")
     if len(parts) > _WITHOUT_MINOR and parts[0] != "0":
@@ -110,18 +110,18 @@ def _shorten_version(values: dict[str, str]) -> None:
 
 
 def _inter_broker_listener(given: Mapping[str, str]) -> str:
-    """Its own name, or that of the security protocol between brokers."""
+    """The configured name, or else the name of the security protocol between brokers."""
     return given.get(_LISTENER_NAME) or given.get(_PROTOCOL) or "PLAINTEXT"
 
 
 def _listener_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[tuple[str, str]]:
-    """A listener over which brokers talk to their controller that we cannot serve, or that no broker could have."""
+    """Yield problems of listeners between brokers and controllers: unsupported, or missing at the broker."""
     if _LISTENER_NAME in given and _PROTOCOL in given:
         yield _LISTENER_NAME, f"a broker takes either this or {_PROTOCOL}"
     protocols = _protocols(given.get(_PROTOCOL_MAP, ""))
     declared = _declared(given.get("advertised.listeners") or given.get("listeners", ""))
-    said_by = _LISTENER_NAME if _LISTENER_NAME in given else _PROTOCOL
-    for key, listener in ((said_by, inter_broker), (_CONTROL_PLANE, given.get(_CONTROL_PLANE, ""))):
+    configured_by = _LISTENER_NAME if _LISTENER_NAME in given else _PROTOCOL
+    for key, listener in ((configured_by, inter_broker), (_CONTROL_PLANE, given.get(_CONTROL_PLANE, ""))):
         name = listener.upper()
         protocol = protocols.get(name, name)
         if key == _CONTROL_PLANE and not given.get(_CONTROL_PLANE):
@@ -133,7 +133,7 @@ def _listener_problems(given: Mapping[str, str], inter_broker: str) -> Iterator[
 
 
 def _protocols(text: str) -> dict[str, str]:
-    """``NAME:PROTOCOL,...`` by name; names without entry have the protocol's name, as in Kafka's default."""
+    """Parse ``NAME:PROTOCOL,...`` into protocols by name. Kafka's default maps a protocol's name to itself."""
     pairs = (item.partition(":") for item in text.split(","))
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 

@@ -1,4 +1,4 @@
-"""Rules that concern several keys, or one key's meaning: what is well-formed and still cannot work."""
+"""Rules about several keys, or about the meaning of one: well-formed values that cannot work."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -14,11 +14,11 @@ _SHORTEST_SESSION_MS: Final = 1_000
 _BOUND: Final = "kafka.listeners"
 _ADVERTISED: Final = "kafka.advertised_listeners"
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104  # compared with, never bound
-"""Hosts that stand for every address of a machine; no client can connect to them."""
+"""Hosts that mean every address of a machine. No client can connect to them."""
 
 
 def contradictions(values: Mapping[str, object]) -> list[str]:
-    """Every broken rule as a sentence. ``values`` holds only what was given and well-formed."""
+    """Every violated rule as a sentence. ``values`` has the given, well-formed values only."""
     rules = (
         _node, _session, _listeners, _advertised, _mode, _listeners_of_brokers, _addresses, _audit_heads, _http,
     )  # fmt: skip
@@ -36,13 +36,13 @@ def _session(values: Mapping[str, object]) -> Iterator[str]:
     if isinstance(session_ms, int) and session_ms < _SHORTEST_SESSION_MS:
         yield (
             f"{named('zookeeper.session_timeout_ms')}: {session_ms} is too small, at least {_SHORTEST_SESSION_MS}: "
-            "a shorter pause of this process would cost the role"
+            "a pause of this process would cost it the role"
         )
 
 
 def _audit_heads(values: Mapping[str, object]) -> Iterator[str]:
-    goes = [key for key in ("audit.head_file", "audit.head_journal", "audit.head_znode") if values.get(key)]
-    if values.get("audit.head_key_file") and not goes:
+    destinations = [key for key in ("audit.head_file", "audit.head_journal", "audit.head_znode") if values.get(key)]
+    if values.get("audit.head_key_file") and not destinations:
         yield "audit.head_key_file: nothing is signed; set audit.head_file, audit.head_journal or audit.head_znode too"
     if values.get("audit.head_znode") and values.get("controller.mode") == "observe":
         yield "audit.head_znode: cannot be with controller.mode observe, which writes nothing; set audit.head_file"
@@ -116,8 +116,10 @@ def _mode(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _listeners_of_brokers(values: Mapping[str, object]) -> Iterator[str]:
-    """Brokers send ISR changes over their control plane listener if they have one, and ask to shut down over the
-    other one. In hidden mode no broker advertises this instance, and its listeners serve operators only.
+    """Check that this instance has the listeners over which brokers connect to it.
+
+    Brokers send AlterPartition over their control plane listener if they have one, and ControlledShutdown over the
+    inter-broker listener. In hidden mode no broker advertises this instance, and its listeners serve operators only.
     """
     inter_broker = str(values.get("kafka.inter_broker_listener_name", "PLAINTEXT")).upper()
     control_plane = values.get("kafka.control_plane_listener_name")

@@ -1,4 +1,4 @@
-"""One configured value at a time: from what a file, a variable or a flag holds to the type of its key."""
+"""Converts one configured value, from a file, a variable or a flag, to the type of its key."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,11 +17,11 @@ _HOST_FOR_BROKERS: Final = re.compile(r"[0-9A-Za-z%._:-]+")
 """The hosts that brokers can read in a registration (``EndPoint.uriParseExp``)."""
 _MAX_PORT: Final = 65_535
 SHORTEST_SECRET: Final = 16
-"""Characters of a token."""
+"""The least number of characters of a token."""
 
 
 def parse_address(text: str) -> Address:
-    """``host:port`` or ``[v6]:port``. :raises ValueError: it is neither, or the port is out of range."""
+    """Parse ``host:port`` or ``[v6]:port``. :raises ValueError: it is neither, or the port is out of range."""
     match = _ADDRESS.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not host:port")
@@ -49,7 +49,7 @@ def parse_listener(text: str) -> Endpoint:
 
 
 def parse_listeners(raw: object) -> tuple[Endpoint, ...]:
-    """A list of listeners, or one text with commas between them. :raises ValueError: naming every wrong one."""
+    """Parse a list of listeners, or one text with commas. :raises ValueError: names every invalid listener."""
     items = raw.split(",") if isinstance(raw, str) else raw
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
         raise ValueError("expected a list of NAME://host:port")
@@ -65,15 +65,15 @@ def parse_listeners(raw: object) -> tuple[Endpoint, ...]:
 
 
 def parse_dialects(raw: object) -> tuple[str, ...]:
-    """A list of dialects, or one text with commas between them. :raises ValueError: there is no such dialect."""
+    """Parse a list of dialects, or one text with commas. :raises ValueError: there is no such dialect."""
     items = raw.split(",") if isinstance(raw, str) else raw
     if not isinstance(items, list | tuple):
-        raise ValueError("expected a list of dialects")  # noqa: TRY004  # as every value that makes no sense
+        raise ValueError("expected a list of dialects")  # noqa: TRY004  # as for every invalid value
     return tuple(dict.fromkeys(_choice(get_args(Dialect), str(item).strip()) for item in items if item != ""))
 
 
 def check_connect(text: str) -> str:
-    """A ZooKeeper connect string, unchanged. :raises ValueError: hosts, ports or chroot are malformed."""
+    """Check a ZooKeeper connect string, and return it. :raises ValueError: hosts, ports or chroot are malformed."""
     hosts, slash, chroot = text.partition("/")
     for host in hosts.split(","):
         if parse_address(host.strip() if ":" in host else f"{host.strip()}:2181").port == 0:
@@ -94,7 +94,7 @@ def _path(raw: object) -> Path:
 
 
 def _secret(raw: object) -> Secret:
-    """Return the error of a secret without the secret."""
+    """Check a secret. The errors do not contain it."""
     if not isinstance(raw, str) or not raw.strip():
         raise ValueError("expected text: the secret, credential:NAME or file:PATH")
     secret = Secret(raw.strip())
@@ -112,7 +112,7 @@ _BY_KEY: Final[Mapping[str, Callable[[object], object]]] = {
     "zookeeper.connect": lambda raw: check_connect(_text(raw)),
     "kafka.listeners": parse_listeners,
     "kafka.advertised_listeners": parse_listeners,
-    "kafka.inter_broker_listener_name": lambda raw: _text(raw).upper(),  # Kafka's listener names know no case
+    "kafka.inter_broker_listener_name": lambda raw: _text(raw).upper(),  # Kafka's listener names are case-insensitive
     "kafka.control_plane_listener_name": lambda raw: _text(raw).upper(),
     "kafka.inter_broker_protocol_version": _protocol_version,
     "metrics.dialects": parse_dialects,
@@ -128,9 +128,9 @@ _BY_KIND: Final[Mapping[object, Callable[[object], object]]] = {
 
 
 def convert(key: str, kind: object, raw: object, *, from_text: bool) -> object:
-    """``raw`` as the type ``kind`` of ``key``; ``from_text`` reads numbers and booleans from text.
+    """Convert ``raw`` to the type ``kind`` of ``key``. With ``from_text``, numbers and booleans are read from text.
 
-    :raises ValueError: with a sentence that says what would be right.
+    :raises ValueError: with a sentence that gives the expected form.
     """
     parser = _BY_KEY.get(key) or _BY_KIND.get(kind)
     if parser is not None:

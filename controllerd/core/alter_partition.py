@@ -1,4 +1,4 @@
-"""The verdict on a leader's proposal to change its ISR (KIP-497, KIP-704, KIP-841), one partition at a time."""
+"""The rules for a leader's proposal to change the ISR of a partition (KIP-497, KIP-704, KIP-841)."""
 
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, 
 
 
 class Proposal(NamedTuple):
-    """A leader's request for one partition, with who it is."""
+    """The request of a leader for one partition, with the id of the leader."""
 
     leader: BrokerId
     leader_epoch: int
@@ -18,13 +18,13 @@ class Proposal(NamedTuple):
 
 
 class AlreadySo(NamedTuple):
-    """The partition has this state already: the request is a repeat of one that succeeded."""
+    """The partition has this state already: the request repeats one that succeeded."""
 
     current: LeaderAndIsr
 
 
 class Accepted(NamedTuple):
-    """Write this, on the condition of its partition epoch."""
+    """The state to write, on the condition of its partition epoch."""
 
     wanted: LeaderAndIsr
 
@@ -41,16 +41,16 @@ def judge(
     *,
     ineligible: KafkaError = KafkaError.INELIGIBLE_REPLICA,
 ) -> Verdict:
-    """The first rule that applies decides.
+    """Judge a proposal by the first rule that applies.
 
-    ``live`` leaves out brokers that are shutting down; ``ineligible`` is the error that the asker's version knows for
-    an ISR member that is not live. Beyond Kafka's rules an ISR that is empty, names a broker twice or one without a
-    replica, lacks its leader, or comes from a broker that does not lead, is INVALID_REQUEST.
+    ``live`` leaves out brokers that are shutting down. ``ineligible`` is the error for an ISR member that is not live,
+    in the version of the request. Beyond Kafka's rules, INVALID_REQUEST refuses an ISR that is empty, names a broker
+    twice or without a replica, lacks its leader, or comes from a broker that does not lead.
     """
     if current is None:
         return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
     if proposal.partition_epoch > current.partition_epoch or proposal.leader_epoch > current.leader_epoch:
-        return KafkaError.NOT_CONTROLLER  # the asker knows more than we do: we may be the stale one
+        return KafkaError.NOT_CONTROLLER  # the broker has a newer epoch: this controller may be the stale one
     if proposal.leader_epoch < current.leader_epoch:
         return KafkaError.FENCED_LEADER_EPOCH
     if (proposal.leader, proposal.isr, proposal.recovery_state) == (

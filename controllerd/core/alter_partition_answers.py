@@ -1,8 +1,8 @@
-"""The reaction of leaders of each release to AlterPartition answers, and the answers that they understand.
+"""How leaders of each release react to AlterPartition answers, and which answers make them react as they should.
 
-When the controller refuses a change of an ISR, the leader is to do one of three things: to ask again
-(the state cannot be read now), to go back to the committed ISR (the proposal is not allowed now, and
-the leader's state is right), or to wait for a LeaderAndIsr with a newer leader epoch (the leader's
+When the controller refuses a change of an ISR, the leader must do one of three things: ask again (the
+state cannot be read now), go back to the committed ISR (the proposal is not allowed now, and the
+leader's state is right), or wait for a LeaderAndIsr with a newer leader epoch (the leader's
 state is wrong). Codes for all three exist since 3.3 only. Earlier brokers freeze the partition on a
 code that they do not know:
 

@@ -1,8 +1,8 @@
 """The answers of brokers about their settings: which of them count, and which brokers have not answered.
 
-A broker has one life after the other. Each begins with a registration, whose czxid is the broker epoch of this life, so
-that a later life has a higher one. An answer is about the life in which it was given: a broker is restarted in order to
-change its settings.
+The life of a broker is the time from one registration to the next. The czxid of the registration is the broker epoch of
+this life, so that a later life has a higher epoch. An answer is about the life in which it was given, because a broker
+may be restarted in order to change its settings.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from controllerd.core.cluster_settings import SETTINGS, Texts, forbidden, is_saf
 from controllerd.core.model import BrokerId
 
 
-class Answer(NamedTuple):
+class SettingsAnswer(NamedTuple):
     """The settings of a broker in its life with this epoch; ``values`` is complete (``understood``)."""
 
     broker_epoch: int
@@ -38,11 +38,11 @@ class BrokerAnswers:
     """The last answer of each broker, and the lives of the brokers."""
 
     def __init__(self) -> None:
-        self.counting: dict[BrokerId, Answer] = {}
+        self.counting: dict[BrokerId, SettingsAnswer] = {}
         """The answers whose values count: of live brokers, or earlier answers while no live broker has any."""
         self.registered: Mapping[BrokerId, int] = {}
         """The live brokers, with the epochs of their lives."""
-        self._gone: dict[BrokerId, Answer] = {}
+        self._gone: dict[BrokerId, SettingsAnswer] = {}
         """The last answers of brokers that are gone."""
         self._answered: set[BrokerId] = set()
         """The brokers that have answered this process; each has its last answer in ``counting`` or ``_gone``."""
@@ -50,7 +50,7 @@ class BrokerAnswers:
         """The brokers that this process has seen registered, with the epochs of their last lives."""
 
     @property
-    def forbidding(self) -> dict[BrokerId, Answer]:
+    def forbidding(self) -> dict[BrokerId, SettingsAnswer]:
         """The last answers of brokers that are gone, as far as they forbid something."""
         return {broker: answer for broker, answer in self._gone.items() if answer.counts_when_gone}
 
@@ -70,30 +70,30 @@ class BrokerAnswers:
         return self.unanswered(self._lives)
 
     def unanswered(self, lives: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
-        """Return the brokers of these, given with their epochs, that have not answered this process since then."""
+        """Return those of the given brokers that have not answered this process in the life with the given epoch."""
         answered = {broker: self.last(broker).broker_epoch for broker in self._answered & lives.keys()}
         return tuple(sorted(broker for broker, epoch in lives.items() if answered.get(broker, -1) < epoch))
 
-    def last(self, broker: BrokerId) -> Answer:
+    def last(self, broker: BrokerId) -> SettingsAnswer:
         """Return the last answer of a broker that has given one."""
         return self.counting.get(broker) or self._gone[broker]
 
-    def recall(self, answers: Mapping[BrokerId, Answer]) -> None:
-        """Begin with the answers to an earlier process, as far as there are none to this one."""
+    def recall(self, answers: Mapping[BrokerId, SettingsAnswer]) -> None:
+        """Begin with the answers to an earlier process; an answer to this process takes precedence."""
         self.counting = {**answers, **self.counting}
 
     def expect(self, lives: Mapping[BrokerId, int]) -> None:
-        """Note that these brokers live as well, so that their answers are awaited."""
+        """Note that these brokers are live as well, so that their answers are awaited."""
         self._register({**self.registered, **lives})
 
-    def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
-        """Whether ``take`` with the same arguments would learn anything."""
+    def would_change(self, answers: Mapping[BrokerId, SettingsAnswer], registered: Mapping[BrokerId, int]) -> bool:
+        """Whether ``take`` with the same arguments would change anything."""
         last = self._of_last_lives(answers, registered)
         return dict(registered) != self.registered or any(
             broker not in self._answered or self.last(broker) != answer for broker, answer in last.items()
         )
 
-    def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
+    def take(self, answers: Mapping[BrokerId, SettingsAnswer], registered: Mapping[BrokerId, int]) -> None:
         """Take the answers of brokers; ``registered`` are the epochs of all live brokers.
 
         An answer of a broker that is not live is ignored, unless it is from the last known life of this
@@ -102,13 +102,13 @@ class BrokerAnswers:
         last = self._of_last_lives(answers, registered)
         self._register(registered)
         self._answered |= last.keys()
-        self._count_in(last)
+        self._add_counting(last)
         if any(broker in registered for broker in self.counting):
-            self._set_gone_apart()
+            self._move_gone()
 
     def _of_last_lives(
-        self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]
-    ) -> dict[BrokerId, Answer]:
+        self, answers: Mapping[BrokerId, SettingsAnswer], registered: Mapping[BrokerId, int]
+    ) -> dict[BrokerId, SettingsAnswer]:
         """Return the answers of live brokers, and of brokers that have died since they answered."""
         return {
             broker: answer
@@ -117,15 +117,20 @@ class BrokerAnswers:
         }
 
     def _register(self, lives: Mapping[BrokerId, int]) -> None:
-        """Some may be back in the life in which they answered: they were left out for a while."""
+        """Take the live brokers.
+
+        If a broker is live again in the same life in which it answered, its answer counts again.
+        """
         self.registered = dict(lives)
         self._lives |= lives
-        self._count_in({broker: each for broker, each in self._gone.items() if lives.get(broker) == each.broker_epoch})
+        self._add_counting(
+            {broker: each for broker, each in self._gone.items() if lives.get(broker) == each.broker_epoch}
+        )
 
-    def _count_in(self, answers: Mapping[BrokerId, Answer]) -> None:
+    def _add_counting(self, answers: Mapping[BrokerId, SettingsAnswer]) -> None:
         self.counting |= answers
         self._gone = {broker: answer for broker, answer in self._gone.items() if broker not in answers}
 
-    def _set_gone_apart(self) -> None:
+    def _move_gone(self) -> None:
         self._gone |= {broker: answer for broker, answer in self.counting.items() if broker not in self.registered}
         self.counting = {broker: answer for broker, answer in self.counting.items() if broker in self.registered}

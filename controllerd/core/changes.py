@@ -1,4 +1,4 @@
-"""Every mutation of the context as a value, so that the audit log can say what changed and a replay can redo it."""
+"""Every mutation of the context as a value, which the audit log records and a replay carries out again."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -106,14 +106,14 @@ class OfflineDirsSet(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-class Quarantined(NamedTuple):
-    """A znode was put in quarantine: it cannot be parsed, and is left alone with its dependents."""
+class ZnodeQuarantined(NamedTuple):
+    """A znode was put in quarantine: it cannot be parsed, and nothing that depends on it is changed."""
 
     path: str
     reason: str
 
 
-class Released(NamedTuple):
+class ZnodeReleased(NamedTuple):
     """A znode left quarantine: it can be parsed again, or is gone."""
 
     path: str
@@ -144,11 +144,11 @@ Change = (
     | LeadershipSet
     | PartitionMoved
     | OfflineDirsSet
-    | Quarantined
-    | Released
+    | ZnodeQuarantined
+    | ZnodeReleased
     | DeletionChanged
     | PendingDeletionsSet
 )
 
 BulkChange = PartitionsAssigned | LeadershipsSet | PartitionsMoved | ReplicasMoved
-"""Changes of many partitions at once: an object for each of 100,000 would cost more than the changes themselves."""
+"""Changes of many partitions at once: 100,000 single objects would take more time than the changes themselves."""

@@ -5,9 +5,8 @@ all live brokers (DescribeConfigs), and where they disagree no choice is right f
 each setting has a rule here:
 
 * A switch that lets the controller delete, move or lose something counts as off as soon as it is off
-  on one broker, and a threshold is taken from the broker that allows the fewest changes: an operator
-  who turned something off on one broker too many can turn it on again, but cannot take back a
-  deletion.
+  on one broker, and a threshold is taken from the broker that allows the fewest changes. An operator
+  who turned a switch off on only one broker can turn it on again, but cannot take back a deletion.
 * A size (how many partitions, replicas, seconds) has no safe direction. The majority's value is most
   likely the one that the operator means, because a rolling change begins with one broker. Without a
   majority the value is taken that loses less: more replicas, fewer partitions (they can be added,
@@ -15,7 +14,7 @@ each setting has a rule here:
 * ``inter.broker.protocol.version`` is the lowest of all, because a broker understands nothing above its own
   (``settings_book.py`` says when it may change).
 
-A release that does not know a setting behaves as with its default, so the default is taken for its answer.
+A release that does not know a setting behaves as with the default, so the default counts as its answer.
 """
 
 from collections import Counter
@@ -33,7 +32,7 @@ Texts = Mapping[str, str]
 """The values of a broker by Kafka's name of the setting; it has every name in ``NAMES``."""
 
 
-class Kind(Enum):
+class SettingKind(Enum):
     """How the text of a setting is read."""
 
     SWITCH = "switch"
@@ -55,10 +54,10 @@ class Setting(NamedTuple):
     """One setting of brokers that concerns a controller."""
 
     name: str
-    kind: Kind
+    kind: SettingKind
     merge: Merge
     default: str
-    """Kafka's default, which releases without the setting behave by."""
+    """Kafka's default; a release without the setting behaves as with this value."""
     key: str | None = None
     """The key under which it may be configured here; None: it comes from brokers only."""
     cautious: str | None = None
@@ -81,11 +80,11 @@ REQUEST_TIMEOUT: Final = "request.timeout.ms"
 SOCKET_TIMEOUT: Final = "controller.socket.timeout.ms"
 TOKEN_CHECK: Final = "delegation.token.expiry.check.interval.ms"  # noqa: S105  # the name of a setting
 
-_SWITCH, _NUMBER, _LOWEST, _HIGHEST = Kind.SWITCH, Kind.NUMBER, Merge.LOWEST, Merge.HIGHEST
+_SWITCH, _NUMBER, _LOWEST, _HIGHEST = SettingKind.SWITCH, SettingKind.NUMBER, Merge.LOWEST, Merge.HIGHEST
 _MOST_LOW, _MOST_HIGH = Merge.MOST_ELSE_LOWEST, Merge.MOST_ELSE_HIGHEST
 
 SETTINGS: Final = (
-    Setting(PROTOCOL_VERSION, Kind.VERSION, _LOWEST, LOWEST, "kafka.inter_broker_protocol_version"),
+    Setting(PROTOCOL_VERSION, SettingKind.VERSION, _LOWEST, LOWEST, "kafka.inter_broker_protocol_version"),
     Setting(AUTO_REBALANCE, _SWITCH, _LOWEST, "true", "kafka.auto_leader_rebalance_enable", cautious="false"),
     Setting(QUOTA_SAMPLES, _NUMBER, _MOST_LOW, "11", "kafka.controller_quota_window_num"),
     Setting(QUOTA_SECONDS, _NUMBER, _MOST_LOW, "1", "kafka.controller_quota_window_size_seconds"),
@@ -101,7 +100,7 @@ SETTINGS: Final = (
     Setting(REQUEST_TIMEOUT, _NUMBER, _MOST_HIGH, "30000", "kafka.request_timeout_ms"),
     Setting(UNCLEAN, _SWITCH, _LOWEST, "false", "kafka.unclean_leader_election_enable"),
 )
-"""The settings that hold for the cluster, without the settings of a process (sockets, listeners, its session).
+"""The settings that concern the cluster, without those that concern one process (sockets, listeners, its session).
 
 They come from ``KafkaController``, ``ControllerChannelManager``, ``PartitionStateMachine``,
 ``TopicDeletionManager``, ``ZkAdminManager``, ``AutoTopicCreationManager``,
@@ -134,11 +133,14 @@ NAMES: Final = (*(setting.name for setting in SETTINGS), *MUST_BE_FALSE, *MUST_B
 """The settings that brokers are asked for."""
 BY_NAME: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in SETTINGS})
 AN_AUTHORIZER: Final = "an authorizer that does not let this controller read the broker's settings"
-"""Stands for the class name where a broker answers DescribeConfigs with CLUSTER_AUTHORIZATION_FAILED."""
+"""Used as the class name if a broker answers DescribeConfigs with CLUSTER_AUTHORIZATION_FAILED."""
 
 
 def understood(answered: Mapping[str, str | None]) -> dict[str, str]:
-    """Return a broker's answer with every setting in it. :raises ValueError: a value cannot be parsed."""
+    """Return a broker's answer, completed by the defaults of settings without a value.
+
+    :raises ValueError: a value cannot be parsed.
+    """
     texts = {name: (answered.get(name) or "").strip() for name in NAMES}
     for setting in SETTINGS:
         texts[setting.name] = texts[setting.name] or setting.default
@@ -149,13 +151,13 @@ def understood(answered: Mapping[str, str | None]) -> dict[str, str]:
 def read(setting: Setting, text: str) -> Value:
     """Return the value of a text, for comparisons. :raises ValueError: it cannot be parsed."""
     match setting.kind:
-        case Kind.SWITCH if text.lower() in {"true", "false"}:
+        case SettingKind.SWITCH if text.lower() in {"true", "false"}:
             return text.lower() == "true"
-        case Kind.NUMBER:
+        case SettingKind.NUMBER:
             return int(text)
-        case Kind.VERSION:
+        case SettingKind.VERSION:
             return parse_broker_version(text)
-        case Kind.TEXT:
+        case SettingKind.TEXT:
             return text
         case _:
             raise ValueError(f"{setting.name}: {text!r} is neither true nor false")
@@ -183,16 +185,16 @@ def _chosen(setting: Setting, values: list[Value]) -> Value:
 
 def is_safe_off(setting: Setting) -> bool:
     """Whether the setting is a switch that does less when it is turned off."""
-    return setting.kind is Kind.SWITCH and setting.merge is Merge.LOWEST
+    return setting.kind is SettingKind.SWITCH and setting.merge is Merge.LOWEST
 
 
 def refusal(answered: Mapping[BrokerId, Texts], gone: Mapping[BrokerId, Texts] = MappingProxyType({})) -> str | None:
     """Return why this controller must not lead a cluster with these settings; None if it may.
 
-    One broker is enough. The rules that it enforces hold for every client that reaches it, and a
-    client must not be able to do through this controller what it could not do through a broker. The
-    last answers of brokers that are ``gone`` count as well: the ACLs are in force again as soon as
-    such a broker is back, and a broker that restarts must not open the cluster for that time.
+    The setting of one broker is enough. A broker enforces its rules on every client that reaches it,
+    and a client must not be able to do through this controller what that broker would refuse. The last
+    answers of brokers that are ``gone`` count as well: their rules are in force again as soon as they
+    are back, and the cluster must not be open to all clients while such a broker restarts.
     """
     for broker, texts in [*sorted(answered.items()), *sorted(gone.items())]:
         if (found := forbidden(texts)) is not None:

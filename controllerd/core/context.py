@@ -46,7 +46,7 @@ class ControllerContext:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, because the term has ended; every topic counts as changed for readers."""
+        """Empty the context, because the term has ended; every topic counts as changed for readers."""
         self._dirty.update(getattr(self, "topics", ()))
         self.epoch = self.epoch_zk_version = 0
         self.brokers: dict[BrokerId, Broker] = {}
@@ -63,7 +63,8 @@ class ControllerContext:
         self.liveness = Liveness(self.brokers, self.shutting_down, self.offline_dirs)
         self._indexes = Indexes()
         self._assignments: dict[ReplicaAssignment, ReplicaAssignment] = {}
-        self.no_replicas = ReplicaStates.nothing()
+        self.no_replica_states = ReplicaStates.nothing()
+        """The states of a new partition without replicas, one object for all partitions of the term."""
         self.take_changes()
 
     def begin_term(self, epoch: int, epoch_zk_version: int) -> None:
@@ -79,7 +80,7 @@ class ControllerContext:
 
     @property
     def change_count(self) -> int:
-        """How many mutations there were so far; it only grows."""
+        """The number of mutations so far; it never falls."""
         return self._taken + len(self._journal)
 
     def take_dirty_topics(self) -> set[str]:
@@ -99,8 +100,12 @@ class ControllerContext:
         """The brokers that may become leaders and ISR members."""
         return self.brokers.keys() - self.shutting_down
 
+    def epochs(self) -> Mapping[BrokerId, int]:
+        """The broker epoch of every registered broker."""
+        return {broker.id: broker.epoch for broker in self.brokers.values()}
+
     def is_online(self, broker: BrokerId, tp: TopicPartition, *, include_shutting_down: bool = False) -> bool:
-        """Whether this replica can be read and written: its broker is live and its log directory is good."""
+        """Whether this replica can be read and written: its broker is live and its log directory has not failed."""
         return self.liveness.is_online(broker, tp, include_shutting_down=include_shutting_down)
 
     def add_broker(self, broker: Broker) -> None:
@@ -176,7 +181,7 @@ class ControllerContext:
     def _add_partition(self, topic: TopicRecord, tp: TopicPartition, assignment: ReplicaAssignment) -> PartitionRecord:
         # One object for all equal assignments: a cluster has few different ones.
         shared = self._assignments.setdefault(assignment, assignment)
-        record = topic.partitions[tp.partition] = PartitionRecord(tp, shared, self.no_replicas)
+        record = topic.partitions[tp.partition] = PartitionRecord(tp, shared, self.no_replica_states)
         self._indexes.assigned(record, ())
         return record
 
@@ -209,7 +214,7 @@ class ControllerContext:
                 self.liveness.changed()
 
     def touch(self, topic: str) -> None:
-        """Count the topic as changed for readers: something of its deletion changed."""
+        """Count the topic as changed for readers, because its deletion has changed."""
         self._dirty.add(topic)
 
     def _note_deletion(self, change: changes.DeletionChanged) -> None:
@@ -272,12 +277,12 @@ class ControllerContext:
             self._journal.append(changes.LeadershipsSet(partitions, leaderships))
 
     def _lead(self, record: PartitionRecord, leadership: LeaderAndIsr) -> bool:
-        """Take a leadership over; returns whether it is another one. Hot: fields of tuples are read by number."""
+        """Set a leadership; return whether it has changed. Hot loop: fields of tuples are read by number."""
         before = record.leadership
         if before == leadership:
             return False
         record.leadership = leadership
-        if before is None and leadership.controller_epoch != self.epoch:
+        if before is None and leadership.controller_epoch != self.epoch:  # an earlier term wrote it
             record.loaded_epoch = leadership.leader_epoch
         if before is None or before[0] != leadership[0]:
             self._indexes.led(record, before, leadership[0])
@@ -298,7 +303,7 @@ class ControllerContext:
         return self._indexes.on(broker).keys()
 
     def replica_holders(self) -> set[BrokerId]:
-        """Return the brokers that partitions are assigned to, live or not, at the price of the brokers."""
+        """Return the brokers that partitions are assigned to, live or not, in a time proportional to their number."""
         return self._indexes.holders()
 
     def partitions_led_by(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
@@ -310,7 +315,7 @@ class ControllerContext:
         hidden, found = hidden_topics(self), list[TopicPartition]()
         for leader, led in self._indexes.by_leader():
             gone = leader not in self.brokers or leader in self.shutting_down
-            bad = led.keys() if gone else sorted(self.offline_dirs.get(leader, ()))  # a set has another order each time
+            bad = led.keys() if gone else sorted(self.offline_dirs.get(leader, ()))  # a set has no fixed order
             found += [tp for tp in bad if tp in led and tp.topic not in hidden]
         return found
 
@@ -350,7 +355,7 @@ class ControllerContext:
         return [tp for tp in self._indexes.waiting if tp.topic not in hidden]
 
     def waiting_partitions_of(self, topic: str) -> list[TopicPartition]:
-        """The same for one topic, at the price of that topic."""
+        """Return the same for one topic, in a time proportional to the number of its partitions."""
         found = [] if is_hidden(self, topic) else self.partitions_of(topic)
         return [tp for tp in found if tp in self._indexes.waiting]
 
@@ -364,6 +369,7 @@ class ControllerContext:
 
         Replicas in that state already are left alone.
         """
+        # ReplicaStates are immutable, and equal ones are one object: each is changed once for all its partitions.
         by_states: dict[ReplicaStates, list[PartitionRecord]] = {}
         for record in records:
             by_states.setdefault(record.replica_states, []).append(record)
@@ -380,16 +386,12 @@ class ControllerContext:
     # -- quarantine --------------------------------------------------------------------------------------------------
 
     def put_in_quarantine(self, path: str, reason: str) -> None:
-        """Leave this znode alone until it can be parsed again; the status shows it."""
+        """Put a znode in quarantine: it is left unchanged until it can be parsed again, and the status shows it."""
         if self.quarantine.get(path) != reason:
             self.quarantine[path] = reason
-            self._journal.append(changes.Quarantined(path, reason))
+            self._journal.append(changes.ZnodeQuarantined(path, reason))
 
-    def release(self, path: str) -> None:
+    def take_out_of_quarantine(self, path: str) -> None:
         """Take a znode out of quarantine: it can be parsed again, or is gone."""
         if self.quarantine.pop(path, None):
-            self._journal.append(changes.Released(path))
-
-    def epochs(self) -> Mapping[BrokerId, int]:
-        """Broker epochs of every registered broker."""
-        return {broker.id: broker.epoch for broker in self.brokers.values()}
+            self._journal.append(changes.ZnodeReleased(path))

@@ -1,6 +1,6 @@
-"""How far the deletion of a topic is, and why it waits: computed from the context, never stored.
+"""The progress of the deletion of a topic, and the reasons why it waits: computed from the context, never stored.
 
-PURE. Kafka's controller stores which topics are ineligible for deletion, and in places does not take them out again.
+PURE. Kafka's controller stores the topics that are ineligible for deletion, and in some cases never removes them.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from controllerd.core.records import PartitionRecord
 from controllerd.core.soundness import is_in_quarantine
 
 _NAMED: Final = 3
-"""Partitions that a reason names; of the others it gives the number."""
+"""Number of partitions that a reason names; it counts the others."""
 
 
 class DeletionProgress(NamedTuple):
@@ -30,12 +30,12 @@ class DeletionProgress(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """No replica is left; also true of a topic without partitions."""
+        """Whether no replica is left; also true of a topic without partitions."""
         return not (self.deleting or self.ready or self.offline)
 
 
 def deletion_progress(context: ControllerContext, topic: str) -> DeletionProgress:
-    """How far the deletion of a known topic is."""
+    """Return the progress of the deletion of a known topic."""
     deleting, ready, offline = set[BrokerId](), set[BrokerId](), set[BrokerId]()
     has_ineligible = False
     for record in _different(context, topic):
@@ -54,15 +54,16 @@ def deletion_progress(context: ControllerContext, topic: str) -> DeletionProgres
 
 
 def _different(context: ControllerContext, topic: str) -> Iterable[PartitionRecord]:
-    """The partitions of a topic, one for each judgement: few of very many differ in replicas and their states."""
+    """Return one partition for each combination of replicas and replica states, of which a topic has few."""
     records = context.topics[topic].partitions.values()
+    # Failed log directories and pending deletions differ from partition to partition, so that each counts by itself.
     if context.offline_dirs or context.pending_deletions.brokers():
         return records
     return {(record.assignment.replicas, record.replica_states): record for record in records}.values()
 
 
 def replicas_with_data(record: PartitionRecord) -> list[BrokerId]:
-    """The brokers that may have something to delete: an id of ours was assigned by mistake, and has no disk."""
+    """Return the brokers that may have data to delete: ids of controllerd were assigned by mistake and have no disk."""
     return [broker for broker in record.assignment.replicas if broker not in OUR_IDS]
 
 
@@ -72,7 +73,7 @@ def can_delete(context: ControllerContext, tp: TopicPartition, broker: BrokerId)
 
 
 def is_given_up(context: ControllerContext, tp: TopicPartition, broker: BrokerId) -> bool:
-    """Whether the replica is left to a broker that is away, to be deleted should it ever return (KAFKA-10548)."""
+    """Whether the replica is on an absent broker, which deletes it if it ever returns (KAFKA-10548)."""
     return broker not in context.brokers and tp in context.pending_deletions.of(broker)
 
 
@@ -82,16 +83,16 @@ def has_pending_of_earlier_topic(context: ControllerContext, broker: BrokerId, t
     return pending is not None and present is not None and pending != present
 
 
-def has_earlier(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
-    """The same, while the broker was not asked to delete it: its answer that it has another topic id is still true."""
-    return has_pending_of_earlier_topic(context, broker, tp) and not context.pending_deletions.was_ordered(broker, tp)
+def has_unsent_of_earlier_topic(context: ControllerContext, broker: BrokerId, tp: TopicPartition) -> bool:
+    """As ``has_pending_of_earlier_topic``, and the broker was not sent the request to delete the replica."""
+    return has_pending_of_earlier_topic(context, broker, tp) and not context.pending_deletions.was_sent(broker, tp)
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- reasons -----------------------------------------------------------------------------------------------------------
 
 
-def hold_up(context: ControllerContext, topic: str, progress: DeletionProgress) -> str | None:
-    """Why the deletion of a queued topic cannot go on or not end now; None while it is under way."""
+def waiting_reason(context: ControllerContext, topic: str, progress: DeletionProgress) -> str | None:
+    """Return the reasons why the deletion of a queued topic cannot go on or end now; None while it is under way."""
     book, reasons = context.deletions, []
     if book.paused is not None:
         reasons.append(book.paused)
@@ -109,6 +110,6 @@ def hold_up(context: ControllerContext, topic: str, progress: DeletionProgress) 
 
 
 def names_of(brokers: Iterable[BrokerId]) -> str:
-    """Brokers as people call them."""
+    """Return the brokers as text, such as ``brokers 1, 2``."""
     names = [str(broker) for broker in sorted(brokers)]
     return f"broker {names[0]}" if len(names) == 1 else f"brokers {', '.join(names)}"

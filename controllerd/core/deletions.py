@@ -1,4 +1,4 @@
-"""The book of topic deletions: which are queued, how far each is, and why it waits.
+"""The requested topic deletions: which have begun, which are refused, and the reasons why they wait.
 
 PURE. Part of the context; every change leaves a value in the context's journal.
 """
@@ -10,31 +10,31 @@ from controllerd.core.model import BrokerId
 
 
 class DeletionBook:
-    """The deletions that were requested; the rest of the controller asks about ``queued``."""
+    """The requested topic deletions of this term. Other modules mostly read ``queued``."""
 
     def __init__(self, note: Callable[[DeletionChanged], None]) -> None:
-        """``note`` takes the changes."""
+        """``note`` is called with each change."""
         self._note = note
         self.queued: set[str] = set()
-        """Deletion was requested and will be carried out by us."""
+        """The topics whose deletion was requested, and which this controller will delete."""
         self.started: set[str] = set()
-        """Brokers were sent the deletion of the topic; there is no way back."""
+        """The topics whose deletion was sent to brokers; it cannot be undone."""
         self.halted: dict[str, str] = {}
         """Why a queued topic cannot be deleted at the moment."""
         self.deleting: dict[str, frozenset[BrokerId]] = {}
         """The brokers that were asked to delete their replicas of a topic and have not answered."""
         self.refused: dict[str, str] = {}
-        """By topic, why a broker or ZooKeeper refused a deletion; tried again later, or when a broker starts."""
+        """By topic, why a broker or ZooKeeper refused the deletion; tried again later, or when a broker starts."""
         self._refusals: dict[str, int] = {}
         """By topic, how often it was refused."""
         self.paused: str | None = None
         """Why deletions are paused, until when and by which operator, as a sentence; None while they are not."""
         self.begun_before: frozenset[str] = frozenset()
-        """While deletions are paused: topics whose deletion had begun before, perhaps by an earlier controller."""
+        """While deletions are paused: the topics whose deletion had begun before, perhaps under another controller."""
         self.waiting: frozenset[str] = frozenset()
         """Topics whose deletion was requested while deletions are paused: not queued, and served as any other topic."""
         self.has_cut_reassignments = False
-        """A topic was deleted during its reassignment, and a request by znode may still ask for that."""
+        """Whether a topic was deleted during its reassignment, for which a request by znode may still exist."""
 
     def queue(self, topic: str) -> None:
         """Queue the deletion of a known topic."""
@@ -49,13 +49,13 @@ class DeletionBook:
             self._note(DeletionChanged(topic, "started"))
 
     def halt(self, topic: str, reason: str) -> None:
-        """Note why a queued topic has to wait; nothing for a topic that is not queued."""
+        """Note why a queued topic has to wait. Do nothing for a topic that is not queued."""
         if topic in self.queued and self.halted.get(topic) != reason:
             self.halted[topic] = reason
             self._note(DeletionChanged(topic, "halted", reason))
 
     def refuse(self, topic: str, reason: str) -> None:
-        """Note why a deletion was refused; nothing for a topic that is not queued."""
+        """Note why a deletion was refused. Do nothing for a topic that is not queued."""
         if topic in self.queued:
             if topic not in self.refused:
                 self._refusals[topic] = self._refusals.get(topic, 0) + 1

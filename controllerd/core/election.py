@@ -1,7 +1,7 @@
-"""The election rules: which replica leads a partition next, as pure functions of values.
+"""The election rules: the next leader of a partition, as pure functions of values.
 
-The assignment is ordered (during a reassignment the target replicas come first) and the ISR is the one just read from
-ZooKeeper. ``None`` means that no replica is electable: then nothing is written and no state changes.
+The assignment is ordered; during a reassignment the target replicas come first. A result of ``None`` means that no
+replica is electable: then nothing is written and no state changes.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -21,44 +21,51 @@ from controllerd.core.model import (
 
 
 @dataclass(frozen=True, slots=True)
-class Offline:
+class OfflineElection:
     """Elect because the partition has no online leader; ``allow_unclean`` overrides the topic's own setting."""
 
     allow_unclean: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reassign:
+class ReassignmentElection:
     """Elect among the target replicas of a reassignment that is about to complete."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preferred:
+class PreferredElection:
     """Elect the first assigned replica, or none."""
 
 
 @dataclass(frozen=True, slots=True)
-class ControlledShutdown:
+class ControlledShutdownElection:
     """Move leadership away from the brokers that are shutting down."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveLeadershipAway:
-    """Move leadership away from a broker that goes on as a follower."""
+    """Move leadership away from a broker that stays a follower."""
 
     broker: BrokerId
 
 
-ElectionStrategy = Offline | Reassign | Preferred | ControlledShutdown | MoveLeadershipAway
+ElectionStrategy = (
+    OfflineElection | ReassignmentElection | PreferredElection | ControlledShutdownElection | MoveLeadershipAway
+)
 
-_RECORDED_NAMES: Final[Mapping[type[ElectionStrategy], str]] = {MoveLeadershipAway: "Relieve"}
-"""Strategies that decision records name otherwise than the code: names in the audit log do not change."""
+_RECORDED_NAMES: Final[Mapping[type[ElectionStrategy], str]] = {
+    OfflineElection: "Offline",
+    ReassignmentElection: "Reassign",
+    PreferredElection: "Preferred",
+    ControlledShutdownElection: "ControlledShutdown",
+    MoveLeadershipAway: "Relieve",
+}
+"""The strategies as decision records name them: names in the audit log do not change."""
 
 
 def recorded_name(strategy: ElectionStrategy) -> str:
     """Return the name of the strategy in the decision records of the audit log."""
-    kind = type(strategy)
-    return _RECORDED_NAMES.get(kind, kind.__name__)
+    return _RECORDED_NAMES[type(strategy)]
 
 
 class Elected(NamedTuple):
@@ -73,7 +80,7 @@ class Elected(NamedTuple):
 
 
 class LeaderEpochExhausted(NamedTuple):
-    """The leader epoch stands at its maximum, 2^31-1. It never wraps: the change is refused and needs an operator."""
+    """The leader epoch has its maximum, 2^31-1. It never wraps: the change is refused and needs an operator."""
 
     leader_epoch: int
 
@@ -86,7 +93,7 @@ def elect_offline(
     unclean_allowed: bool,
     leader_recovery: bool,
 ) -> Elected | None:
-    """First online in-sync replica in assignment order; else, if unclean is allowed, the first online replica.
+    """Elect the first online in-sync replica in assignment order; if unclean is allowed, else the first online one.
 
     ``online`` leaves out brokers that are shutting down. ``leader_recovery`` says whether this cluster knows KIP-704.
     """
@@ -111,7 +118,7 @@ def _elect_unclean(
 def elect_reassign(
     target: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId]
 ) -> Elected | None:
-    """First target replica that is online and in the ISR; the ISR stays as it is."""
+    """Elect the first target replica that is online and in the ISR; the ISR does not change."""
     leader = _first(target, online, among=isr)
     return Elected(leader, tuple(isr)) if leader is not None else None
 
@@ -119,9 +126,9 @@ def elect_reassign(
 def elect_preferred(
     assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId]
 ) -> Elected | None:
-    """The first assigned replica if it is online and in the ISR; the ISR stays as it is.
+    """Elect the first assigned replica if it is online and in the ISR; the ISR does not change.
 
-    Does not look at who leads now: callers leave out partitions that their preferred replica already leads.
+    The present leader is not looked at. Callers leave out partitions that the preferred replica leads already.
     """
     leader = _first(assignment[:1], online, among=isr)
     return Elected(leader, tuple(isr)) if leader is not None else None
@@ -133,7 +140,7 @@ def elect_controlled_shutdown(
     online_or_shutting_down: AbstractSet[BrokerId],
     shutting_down: AbstractSet[BrokerId],
 ) -> Elected | None:
-    """First replica in the ISR that is online and stays; the ISR loses every broker that is shutting down."""
+    """Elect the first replica in the ISR that is online and not shutting down; brokers shutting down leave the ISR."""
     leader = _first(assignment, online_or_shutting_down - shutting_down, among=isr)
     if leader is None:
         return None
@@ -141,10 +148,10 @@ def elect_controlled_shutdown(
 
 
 def elect_move_away(
-    assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId], relieved: BrokerId
+    assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: AbstractSet[BrokerId], drained: BrokerId
 ) -> Elected | None:
-    """First other replica that is online and in the ISR; the ISR stays as it is."""
-    return elect_reassign(assignment, isr, online - {relieved})
+    """Elect the first replica besides ``drained`` that is online and in the ISR; the ISR does not change."""
+    return elect_reassign(assignment, isr, online - {drained})
 
 
 def _first(
@@ -156,7 +163,7 @@ def _first(
 def initial_leadership(
     assignment: Sequence[BrokerId], online: Container[BrokerId], controller_epoch: int
 ) -> LeaderAndIsr | None:
-    """The first leadership of a new partition: its online replicas are the ISR, the first of them leads."""
+    """Return the first leadership of a new partition: its online replicas are the ISR, the first of them leads."""
     isr = tuple(broker for broker in assignment if broker in online)
     if not isr:
         return None
@@ -166,9 +173,10 @@ def initial_leadership(
 def next_leadership(
     current: LeaderAndIsr, elected: Elected, controller_epoch: int
 ) -> LeaderAndIsr | LeaderEpochExhausted:
-    """The leadership to write after an election: leader epoch + 1, with our controller epoch.
+    """Return the leadership to write after an election: leader epoch + 1, with our controller epoch.
 
-    ``partition_epoch`` is still that of ``current``, the condition of the write; the store knows the new one.
+    ``partition_epoch`` is still the one of ``current``, which is the condition of the write. The result of the write
+    has the new one.
     """
     if current.leader_epoch >= MAX_LEADER_EPOCH:
         return LeaderEpochExhausted(current.leader_epoch)
@@ -179,7 +187,7 @@ def next_leadership(
 
 
 def bump_leader_epoch(current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr | LeaderEpochExhausted:
-    """The same leadership with leader epoch + 1, so that brokers accept a changed assignment (KIP-455)."""
+    """Return the same leadership with leader epoch + 1, so that brokers accept a changed assignment (KIP-455)."""
     if current.leader_epoch >= MAX_LEADER_EPOCH:
         return LeaderEpochExhausted(current.leader_epoch)
     return current._replace(leader_epoch=current.leader_epoch + 1, controller_epoch=controller_epoch)
@@ -188,7 +196,7 @@ def bump_leader_epoch(current: LeaderAndIsr, controller_epoch: int) -> LeaderAnd
 def shrink_isr(
     current: LeaderAndIsr, broker: BrokerId, controller_epoch: int
 ) -> LeaderAndIsr | LeaderEpochExhausted | None:
-    """The leadership to write when a replica goes offline; None when it is not in the ISR, so nothing is written.
+    """Return the leadership to write when a replica goes offline; None if it is not in the ISR.
 
     The last member stays in the ISR whatever the unclean setting, because the ISR is the only record of which replica
     has the data; but it no longer leads.
@@ -206,5 +214,5 @@ def shrink_isr(
 
 @lru_cache(maxsize=1024)
 def _without(isr: tuple[BrokerId, ...], broker: BrokerId) -> tuple[BrokerId, ...]:
-    """One object for all ISRs that become the same."""
+    """Return the ISR without the broker: one object for equal results."""
     return tuple(member for member in isr if member != broker) or isr

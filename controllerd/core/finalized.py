@@ -1,4 +1,4 @@
-"""Finalized features (KIP-584): which updates are allowed, and which brokers keep to what the cluster agreed on.
+"""Finalized features (KIP-584): the updates that are allowed, and the brokers that are compatible with them.
 
 A broker supports a feature within a range of levels. Brokers of ZooKeeper-mode clusters have no features, so that in
 practice every update of one is refused. The sentences are those of Kafka's own controller.
@@ -16,14 +16,14 @@ _INCOMPATIBLE: Final = "brokers were found to have incompatible versions for the
 
 
 class WantedLevel(NamedTuple):
-    """The level that a client wants a feature to have; below 1, with permission to lower, it is deleted."""
+    """The requested level of a feature. A level below 1 deletes the feature, and requires ``may_lower``."""
 
     level: int
     may_lower: bool
 
 
 def refusal(name: str, wanted: WantedLevel, levels: Levels, brokers: Iterable[Broker]) -> str | None:
-    """Why this update is not allowed where these levels are finalized; None: it is."""
+    """Return why an update is not allowed while these levels are finalized; None if it is allowed."""
     level, may_lower = wanted
     current = levels.get(name)
     if not name:
@@ -62,13 +62,13 @@ def _unsupported(name: str, level: int, brokers: list[Broker]) -> str | None:
 
 
 def updated(levels: Levels, name: str, wanted: WantedLevel) -> dict[str, int]:
-    """The levels after an update that is allowed."""
+    """Return the levels after an update that is allowed."""
     others = {other: level for other, level in levels.items() if other != name}
     return others if wanted.level < 1 else {**others, name: wanted.level}
 
 
 def incompatibility(broker: Broker, levels: Levels) -> str | None:
-    """Why a broker must not serve in a cluster with these levels; None: it may."""
+    """Return why a broker is incompatible with these finalized levels; None if it is compatible."""
     for name, level in sorted(levels.items()):
         supported = broker.features.get(name)
         if supported is None:

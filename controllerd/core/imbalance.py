@@ -1,4 +1,4 @@
-"""Which partitions are not led by their preferred replica, and for which brokers that is too many of them.
+"""The partitions that their preferred replica does not lead, and the brokers with too many of them.
 
 The preferred replica of a partition is the first assigned one; while the partition is reassigned, the first of its
 targets. Topics that are being deleted do not count: the caller leaves them out.
@@ -15,7 +15,7 @@ _PERCENT: Final = 100
 
 
 class Imbalance:
-    """A tally over partitions by preferred replica, made a slice of partitions at a time."""
+    """Counts partitions by preferred replica, a slice of partitions at a time."""
 
     def __init__(self) -> None:
         self._preferred: dict[BrokerId, int] = {}
@@ -34,7 +34,7 @@ class Imbalance:
                 led_by_others.setdefault(broker, []).append(record)
 
     def above(self, percentage: int) -> Iterator[tuple[BrokerId, list[PartitionRecord]]]:
-        """The brokers that do not lead more than this share of what they should lead, with those partitions."""
+        """Yield the brokers that do not lead more than this share of their preferred partitions, and the partitions."""
         for broker, records in sorted(self._led_by_others.items()):
             if len(records) * _PERCENT > percentage * self._preferred[broker]:
                 yield broker, records
@@ -43,28 +43,28 @@ class Imbalance:
 def can_lead(record: PartitionRecord, liveness: Liveness) -> bool:
     """Whether the preferred replica would win an election: it is online and in the ISR (KAFKA-9866).
 
-    Nothing is asked of other partitions, nor of a reassignment of this one (KAFKA-10149).
+    Neither other partitions nor a reassignment of this one are considered (KAFKA-10149).
     """
     leadership = record.leadership
     preferred = record.assignment.replicas[0]
     return leadership is not None and preferred in leadership.isr and preferred in liveness.online(record)
 
 
-class PartitionView(Protocol):
-    """A partition as the context has it, or as readers see it."""
+class AssignedPartition(Protocol):
+    """The assignment and the leadership of a partition, in the context or in a snapshot."""
 
     @property
     def assignment(self) -> ReplicaAssignment:
-        """Its replicas."""
+        """The replicas of the partition."""
         ...
 
     @property
     def leadership(self) -> LeaderAndIsr | None:
-        """The content of its state znode; None while there is none."""
+        """The content of the state znode; None while it does not exist."""
         ...
 
 
-def is_imbalanced(partition: PartitionView) -> bool:
+def is_imbalanced(partition: AssignedPartition) -> bool:
     """Whether the partition counts for PreferredReplicaImbalanceCount.
 
     A preferred replica that is only being added need not lead before it has caught up.

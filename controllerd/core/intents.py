@@ -1,6 +1,6 @@
-"""The intentions of operators, beyond the state of the cluster: pauses, and the throttle of reassignments.
+"""Requests of operators that last: pauses, and the throttle of reassignments.
 
-PURE. Part of the context and of what readers see; kept in ZooKeeper by the store, so that a failover does not end them.
+PURE. Part of the context and of its snapshots. The store keeps them in ZooKeeper, so that a failover does not end them.
 """
 
 import re
@@ -13,9 +13,9 @@ from controllerd.core.model import NO_EPOCH, BrokerId, TopicPartition
 from controllerd.core.throttles import ThrottleView
 
 AUTO_REBALANCE: Final = "auto-rebalance"
-"""Pauses the periodic preferred elections; requested ones are held all the same."""
+"""Pauses the periodic preferred elections, but not the requested ones."""
 DELETIONS: Final = "deletions"
-"""Pauses topic deletions: none begins or goes on, but brokers do what they were sent before."""
+"""Pauses topic deletions: none begins or goes on, but brokers carry out the requests that they were sent before."""
 PAUSABLE: Final = (AUTO_REBALANCE, DELETIONS)
 """The pauses that an operator can name; ``DrainBroker`` adds ``drain_of`` a broker."""
 LONGEST_MS: Final = 7 * 24 * 3_600_000
@@ -25,7 +25,7 @@ _DRAIN: Final = re.compile(r"drain-(0|[1-9][0-9]{0,9})")
 
 
 class PauseView(NamedTuple):
-    """One pause. ``until_ms``: wall clock at which it ends by itself. ``by`` and ``reason`` are for people."""
+    """One pause. ``until_ms``: wall clock at which it ends by itself. ``by`` and ``reason`` are for operators."""
 
     until_ms: int
     reason: str
@@ -39,18 +39,18 @@ NO_PAUSES: Final[Pauses] = MappingProxyType({})
 
 
 def drain_of(broker: BrokerId) -> str:
-    """The name of the pause by which the automatic rebalance gives a broker no leaderships back."""
+    """Return the name of the pause during which the automatic rebalance gives a broker no leaderships."""
     return f"drain-{broker}"
 
 
 def drained_by(what: str) -> BrokerId | None:
-    """The broker of such a name; None for any other pause."""
+    """Return the broker of the pause of a drain; None for any other pause."""
     match = _DRAIN.fullmatch(what)
     return BrokerId(int(match[1])) if match is not None else None
 
 
 def is_pausable(what: str) -> bool:
-    """Whether there is such a pause."""
+    """Whether this is the name of a pause."""
     return what in PAUSABLE or drained_by(what) is not None
 
 
@@ -63,11 +63,11 @@ class PausesRead(NamedTuple):
 
 @dataclass(slots=True)
 class Intents:
-    """The intentions of one term. Handlers replace each after ZooKeeper has it."""
+    """The pauses and the throttle as this term knows them. Handlers replace each after ZooKeeper has it."""
 
     pauses: Pauses = field(default_factory=lambda: NO_PAUSES)
     throttle: ThrottleView | None = None
     awaited: set[TopicPartition] = field(default_factory=set)
     """The partitions of the throttle whose reassignment has not begun yet."""
     lift_not_before: float = 0.0
-    """Monotonic seconds: after a failure to take the throttle away."""
+    """Monotonic seconds before which the throttle is not removed, after a failure to remove it."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class KafkaError(IntEnum):
-    """Error codes of the Kafka protocol. A code that is not listed is an unknown server error to us."""
+    """Error codes of the Kafka protocol. A code that is not listed counts as UNKNOWN_SERVER_ERROR."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -60,7 +60,7 @@ class KafkaError(IntEnum):
 
 
 class Refusal(NamedTuple):
-    """Why a request was refused: the code, and the sentence for the client. None leaves the words to the client."""
+    """Why a request was refused: the code, and the sentence for the client. None: the client words it itself."""
 
     error: KafkaError
     text: str | None = None

@@ -1,6 +1,6 @@
-"""Live brokers: what changed among them, and which replicas are online by assignment.
+"""The online replicas of partitions, and the difference between two reads of the registered brokers.
 
-The second is computed once for all partitions that have the same replicas.
+Online replicas are computed once for all partitions that have the same replicas.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Brokers = tuple[BrokerId, ...]
 
 
 class Liveness:
-    """Live brokers, brokers that are shutting down, and failed log directories, as one question."""
+    """The online replicas by live brokers, brokers that are shutting down, and failed log directories."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Liveness:
         shutting_down: AbstractSet[BrokerId],
         offline_dirs: Mapping[BrokerId, AbstractSet[TopicPartition]],
     ) -> None:
-        """The three belong to the context, which says ``changed`` whenever it changed one."""
+        """Take three containers of the context, which calls ``changed`` whenever one of them has changed."""
         self._brokers = brokers
         self._shutting_down = shutting_down
         self._offline_dirs = offline_dirs
@@ -37,14 +37,14 @@ class Liveness:
         self._offline = _Known(lambda broker: broker not in brokers or broker in leaving)
 
     def is_online(self, broker: BrokerId, tp: TopicPartition, *, include_shutting_down: bool = False) -> bool:
-        """Whether this replica can be read and written: its broker is live and its log directory is good."""
+        """Whether this replica can be read and written: its broker is live and its log directory has not failed."""
         if broker not in self._brokers or (broker in self._shutting_down and not include_shutting_down):
             return False
         return tp not in self._offline_dirs.get(broker, ())
 
     def online(self, record: PartitionRecord, *, include_shutting_down: bool = False) -> Brokers:
         """The online replicas of a partition in assignment order."""
-        replicas = record.assignment[0]  # by number: asked for every partition in each pass
+        replicas = record.assignment[0]  # by number: called for every partition in each pass
         if self._offline_dirs:
             is_online = partial(self.is_online, tp=record.tp, include_shutting_down=include_shutting_down)
             return tuple([broker for broker in replicas if is_online(broker)])
@@ -59,7 +59,7 @@ class Liveness:
 
 
 class _Known(dict[Brokers, Brokers]):
-    """The replicas that a rule chooses: asked for 100,000 partitions, computed for a few hundred assignments."""
+    """The replicas that a rule selects, computed once for equal lists: 100,000 partitions have a few hundred."""
 
     def __init__(self, rule: Callable[[BrokerId], bool]) -> None:
         self._rule = rule
@@ -82,7 +82,7 @@ class BrokerDiff(NamedTuple):
 
 
 def diff_brokers(known: Mapping[BrokerId, int], observed: Mapping[BrokerId, int]) -> BrokerDiff:
-    """Compare two views of broker id -> broker epoch; an epoch that went back is an old read and means nothing."""
+    """Compare two views of broker id -> broker epoch; an epoch that went back is an old read and is ignored."""
     return BrokerDiff(
         new=tuple(sorted(observed.keys() - known.keys())),
         bounced=tuple(sorted(broker for broker, epoch in observed.items() if epoch > known.get(broker, epoch))),

@@ -1,4 +1,4 @@
-"""The nouns of the controller as plain immutable values, shared by every layer above.
+"""The values that all layers share: partitions, leaderships, assignments, brokers, and their states.
 
 Standard library only: the same module runs in the daemon, in property tests and on Spark executors.
 """
@@ -149,7 +149,7 @@ class PartitionState(Enum):
     OFFLINE = "OfflinePartition"
     NON_EXISTENT = "NonExistentPartition"
 
-    __hash__ = object.__hash__  # members are one of a kind, and the hash of Enum is a Python call
+    __hash__ = object.__hash__  # members are compared by identity, and the hash of Enum is slow Python
 
     @property
     def code(self) -> int:
@@ -188,7 +188,7 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """A topic znode as it was read: what we understand, and what we must keep when we write it back."""
+    """A topic znode as it was read: the known fields, and the unknown ones that a rewrite must keep."""
 
     name: str
     assignments: Mapping[int, ReplicaAssignment]
@@ -198,6 +198,6 @@ class TopicImage:
     """Data version of the znode: the condition of every write to it."""
     format_version: int = 3
     extra: Mapping[str, object] = field(default_factory=dict)
-    """Fields that we do not know; they survive a rewrite unchanged."""
+    """The unknown fields, which a rewrite keeps unchanged."""
     czxid: int = 0
     """Transaction that created the znode: a re-created topic has another one."""

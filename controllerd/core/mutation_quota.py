@@ -1,7 +1,8 @@
-"""How many partitions a client may create and delete: Kafka's controller mutation quota (KIP-599), clock handed in.
+"""The quota of partitions that a client may create and delete: Kafka's controller mutation quota (KIP-599).
 
 Each partition that is created or deleted costs one token. The bucket may be overdrawn by the mutation that empties it,
-so that a topic larger than the bucket can be created at all; what comes next waits until the balance is repaid.
+so that a topic larger than the bucket can be created at all; the next mutation waits until the balance is positive.
+The caller passes the time.
 """
 
 import math
@@ -37,7 +38,7 @@ class Mutation(Enum):
 
 
 class QuotaEntity(NamedTuple):
-    """Whom a quota concerns: names as their znodes have them, ``<default>``, or None for a level that is not named."""
+    """The user and client id that a quota limits: names of znodes, ``<default>``, or None where none is named."""
 
     user: str | None
     client: str | None
@@ -56,7 +57,7 @@ class QuotaWindow(NamedTuple):
 
 
 class ThrottleTime(NamedTuple):
-    """How long a client should wait, as it was when it was found out; a request may wait for leaders after that."""
+    """The time that a client should wait, and when it was computed; the request may wait for leaders after that."""
 
     wait_ms: int
     since_s: float
@@ -75,7 +76,7 @@ def sanitize(name: str) -> str:
 
 
 def entity_of(path: str) -> QuotaEntity | None:
-    """Whom a path below ``/config`` concerns, such as ``users/alice/clients/app``; None if it is no such entity.
+    """Return the entity of a path below ``/config``, such as ``users/alice/clients/app``; None if it has no quota.
 
     Client ids are compared decoded, users as they are written, as in Kafka.
     """
@@ -101,7 +102,7 @@ def _decoded(found: re.Match[str]) -> str:
 def parse_rate(text: str) -> float:
     """The value of ``controller_mutation_rate``. :raises ValueError: it is no number, or a negative one.
 
-    Kafka's controller takes a negative rate and refuses everything for ever, which cannot be meant.
+    Kafka's controller takes a negative rate and refuses everything for ever, which no operator can mean.
     """
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
@@ -113,34 +114,35 @@ def parse_rate(text: str) -> float:
 
 
 class TokenBucket:
-    """Tokens that come back at a rate, up to a limit. Full at first; below zero it is overdrawn."""
+    """A bucket that is full at first, and to which tokens come back at a rate. Below zero it is overdrawn."""
 
     def __init__(self, burst_s: float, now_s: float) -> None:
         self._burst_s = burst_s
         self._tokens = math.inf
         self._filled_at = now_s
         self.taken_at = now_s
-        """When something was taken for the last time, or the bucket was made; in the seconds of the clock."""
+        """The time at which tokens were taken last, or else the bucket was made; in the seconds of the clock."""
 
     def balance(self, rate: float, now_s: float) -> float:
-        """The tokens that are there now. A new rate counts from the last time that they were computed."""
+        """Return the present balance. A new rate counts from the last time that it was computed."""
         came_back = rate * max(0.0, now_s - self._filled_at)
         self._tokens = min(rate * self._burst_s, self._tokens + came_back)
         self._filled_at = max(self._filled_at, now_s)
         return self._tokens
 
     def take(self, tokens: float, rate: float, now_s: float) -> float:
-        """Take tokens, whether they are there or not; the balance afterwards."""
+        """Take tokens, even if the balance becomes negative; return the balance."""
         self._tokens = self.balance(rate, now_s) - tokens
         self.taken_at = now_s
         return self._tokens
 
 
 class MutationQuota:
-    """The quota of one request: charged per topic, and asked at the end how long the client should wait.
+    """The quota of one request. Each topic of the request is charged; ``throttle`` is the resulting throttle time.
 
-    A strict one refuses while the bucket is overdrawn, and lets through without a wait what overdraws it. Any other
-    lets everything through and tells the client to wait as soon as the bucket is overdrawn.
+    A strict quota refuses mutations while the bucket is overdrawn. The mutation that overdraws the bucket is allowed,
+    and causes no throttle time. Any other quota refuses nothing, and throttles the client as soon as the bucket is
+    overdrawn.
     """
 
     def __init__(self, bucket: TokenBucket | None, rate: float, *, strict: bool) -> None:
@@ -151,7 +153,7 @@ class MutationQuota:
         """The throttle time for the client; set when the bucket was found overdrawn."""
 
     def take(self, partitions: int, now_s: float) -> bool:
-        """Charge for the partitions of a topic; False: it must be refused with THROTTLING_QUOTA_EXCEEDED."""
+        """Charge for the partitions of a topic; False if the topic must be refused with THROTTLING_QUOTA_EXCEEDED."""
         if self._bucket is None:
             return True
         if not self._strict:
@@ -170,7 +172,7 @@ class MutationQuota:
 
 
 def _wait_ms(balance: float, rate: float) -> int:
-    """Milliseconds until the balance is back at zero, 24 days at most; Kafka's number turns negative there."""
+    """Milliseconds until the balance is back at zero, at most 2^31-1 (24 days): Kafka's number overflows there."""
     wait_ms = -balance / rate * 1000 if rate > 0 else math.inf
     return math.floor(wait_ms + 0.5) if wait_ms < _LONGEST_MS else _LONGEST_MS
 
@@ -185,11 +187,11 @@ class MutationQuotas:
         self._swept_at = -math.inf
 
     def set_window(self, window: QuotaWindow) -> None:
-        """Set for how long a rate may be saved up from now on; tokens that were taken before still count."""
+        """Set the window of buckets that are made from now on; tokens that were taken before still count."""
         self._burst_s = window.burst_s
 
     def set_rate(self, entity: QuotaEntity, rate: float | None) -> None:
-        """Partitions per second for an entity; None takes its quota away. What was taken before still counts."""
+        """Set the partitions per second of an entity; None removes its quota. Tokens that were taken still count."""
         if rate is None:
             self._rates.pop(entity, None)
         else:
@@ -201,8 +203,8 @@ class MutationQuotas:
 
     def rate_of(self, user: str, client_id: str | None) -> float | None:
         """The quota that holds for this client, in partitions per second; None: there is none."""
-        found = self._find(user, client_id)
-        return None if found is None else found[1]
+        _, rate = self._find(user, client_id) or (None, None)
+        return rate
 
     def quota_for(
         self, user: str, client_id: str | None, mutation: Mutation, version: int, now_s: float
@@ -211,9 +213,9 @@ class MutationQuotas:
         self._sweep(now_s)
         found = self._find(user, client_id)
         strict = mutation.is_strict(version)
-        if found is None or math.isinf(found[1]):
+        owner, rate = found or (None, math.inf)
+        if owner is None or math.isinf(rate):
             return MutationQuota(None, 0.0, strict=strict)
-        owner, rate = found
         if owner not in self._buckets:
             self._buckets[owner] = TokenBucket(self._burst_s, now_s)
         return MutationQuota(self._buckets[owner], rate, strict=strict)
@@ -225,7 +227,7 @@ class MutationQuotas:
         return None
 
     def _sweep(self, now_s: float) -> None:
-        """Forget the buckets that were not used for long. A refusal is no use."""
+        """Forget the buckets that were not used for an hour. A refused mutation does not count as use."""
         if now_s - self._swept_at < _SWEEP_S:
             return
         self._swept_at = now_s
@@ -233,10 +235,10 @@ class MutationQuotas:
 
 
 def _candidates(user: str, client: str) -> Iterator[tuple[QuotaEntity, QuotaEntity]]:
-    """The entities whose quota may hold, the one that wins first; each with the owner of the bucket.
+    """Yield the entities whose quota may hold, by precedence, each with the owner of its bucket.
 
-    All client ids of a user share the bucket of a user's quota; under a default each user has a bucket. A
-    client without an id is not limited by the quotas of client ids, not even by their default.
+    All client ids of a user share the bucket of the user's quota. Under a default quota, each user has a bucket of its
+    own. A client without an id is not limited by the quotas of client ids, not even by their default.
     """
     for who in (user, DEFAULT_ENTITY) if user else ():
         if client:

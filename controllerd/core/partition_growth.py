@@ -1,8 +1,8 @@
-"""More partitions for a topic (KIP-195): where the new ones go, or why the topic stays as it is.
+"""The rules by which partitions are added to a topic (KIP-195): the replicas of the new ones, or a refusal.
 
-The rules, their order and their sentences are those of Kafka's own controller. New partitions never touch old ones: a
-topic whose partitions are not numbered from 0 without a gap is refused, where Kafka's controller would write over one
-of them.
+The rules, their order and their error messages are those of Kafka's own controller, with one exception. A topic whose
+partitions are not numbered from 0 without a gap is refused, because a new partition could replace an existing one, as
+it does with Kafka's controller.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ class GrowthRequest(NamedTuple):
 
 
 class PlannedGrowth(NamedTuple):
-    """Partitions that may be added just so."""
+    """Partitions that may be added, with their replicas."""
 
     topic: str
     added: Placement
@@ -33,7 +33,7 @@ class PlannedGrowth(NamedTuple):
 
 
 def refused_repeats(topics: Sequence[str]) -> dict[str, Refusal]:
-    """The topics that one request names twice; it comes before authorization, as in Kafka."""
+    """Return the topics that one request names twice; they are refused before authorization, as in Kafka."""
     refusal = Refusal(KafkaError.INVALID_REQUEST, "Duplicate topic in request.")
     return {topic: refusal for topic, times in Counter(topics).items() if times > 1}
 
@@ -45,7 +45,7 @@ def plan_growth(
     *,
     queued_for_deletion: bool = False,
 ) -> PlannedGrowth | Refusal:
-    """Where the new partitions go, or the first rule that is broken. Nothing is changed by asking.
+    """Return the replicas of the new partitions, or the refusal of the first rule that is broken. Changes nothing.
 
     ``current`` has the partitions of the topic, none if there is no such topic; ``racks`` has every live broker.
     The caller has dealt with repeated topics (``refused_repeats``), authorization and quotas.
@@ -89,7 +89,7 @@ def _count_refusal(total: int, old: int) -> Refusal | None:
 
 
 def _given_refusal(wanted: GrowthRequest, old: int, racks: Mapping[BrokerId, str | None]) -> Refusal | None:
-    """Whether as many lists were given as partitions are missing, and all of live brokers."""
+    """Return why the given assignments are refused: they must be one per new partition, and of live brokers."""
     if wanted.assignments is None:
         return None
     unknown = [b for b in dict.fromkeys(b for given in wanted.assignments for b in given) if b not in racks]

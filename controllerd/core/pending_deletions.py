@@ -23,8 +23,11 @@ class PendingDeletions:
         self._note = note
         self._pending: dict[BrokerId, Mapping[TopicPartition, str | None]] = {}
         self._sent: dict[BrokerId, set[TopicPartition]] = {}
-        self._under_way: dict[BrokerId, Counter[TopicPartition]] = {}
+        """The pending deletions that were sent in this life of the broker."""
+        self._unanswered: dict[BrokerId, Counter[TopicPartition]] = {}
+        """How many requests to delete each replica the broker was sent and has not answered."""
         self._waived: dict[BrokerId, set[TopicPartition]] = {}
+        """Replicas that are assigned again, and that the broker may still delete."""
 
     def of(self, broker: BrokerId) -> Mapping[TopicPartition, str | None]:
         """The pending deletions of the broker."""
@@ -46,46 +49,48 @@ class PendingDeletions:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def order(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """Note that the broker is being sent StopReplica(delete) for these, as far as they are pending or unanswered.
+    def note_sent(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """Note that the broker is being sent StopReplica(delete) for these replicas.
 
-        Every request is answered once, in order, as long as the broker and its channel last.
+        Replicas whose deletion is neither pending nor unanswered are not noted. Every request is answered once, in
+        order, as long as the broker and its channel last.
         """
-        pending, under_way = self.of(broker), self._under_way.setdefault(broker, Counter())
-        if not pending and not under_way:
+        pending, unanswered = self.of(broker), self._unanswered.setdefault(broker, Counter())
+        if not pending and not unanswered:
             return
-        counted = [tp for tp in partitions if tp in pending or tp in under_way]
-        under_way.update(counted)
+        counted = [tp for tp in partitions if tp in pending or tp in unanswered]
+        unanswered.update(counted)
         self._sent.setdefault(broker, set()).update(pending.keys() & counted)
 
-    def ordered(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
+    def sent(self, broker: BrokerId) -> AbstractSet[TopicPartition]:
         """The pending deletions that this controller has sent in this life of the broker."""
         return self._sent.get(broker, frozenset())
 
-    def was_ordered(self, broker: BrokerId, tp: TopicPartition) -> bool:
+    def was_sent(self, broker: BrokerId, tp: TopicPartition) -> bool:
         """Whether this controller has sent this pending deletion in this life of the broker."""
-        return tp in self.ordered(broker)
+        return tp in self.sent(broker)
 
     def take_answer(self, broker: BrokerId, tp: TopicPartition) -> bool:
-        """Count the answer to a request to delete the replica; returns whether it was the newest request.
+        """Count the answer to a request to delete the replica; returns whether it answers the newest such request.
 
-        After an older one the replica may have been started again, so that its answer says nothing about it.
+        After an older request the replica may have been started again, so that the answer does not say whether the
+        replica exists now.
         """
-        under_way = self._under_way.get(broker)
-        if under_way is None:
+        unanswered = self._unanswered.get(broker)
+        if unanswered is None:
             return True
-        if under_way[tp] > 1:
-            under_way[tp] -= 1
+        if unanswered[tp] > 1:
+            unanswered[tp] -= 1
             return False
-        del under_way[tp]
+        del unanswered[tp]
         return True
 
     def end_channel(self, broker: BrokerId) -> None:
         """Forget unanswered requests: the channel is new, so none is answered, though the broker may have got them."""
-        self._under_way.pop(broker, None)
+        self._unanswered.pop(broker, None)
 
     def end_life(self, broker: BrokerId) -> None:
-        """Forget the requests to a broker that is gone: its next life takes none of them."""
+        """Forget the requests to a broker that is gone: they carry its broker epoch, which its next life refuses."""
         self.end_channel(broker)
         self._sent.pop(broker, None)
         self._waived.pop(broker, None)
@@ -93,17 +98,17 @@ class PendingDeletions:
     # -- waivers -------------------------------------------------------------------------------------------------------
 
     def waive(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """Waive deletions of replicas that the broker is to have again; call it before they are cleared.
+        """Waive deletions of replicas that are assigned to the broker again; call it before they are cleared.
 
-        The broker deletes the data all the same if it was sent the request: the request is in front of everything that
-        was sent since, and the replica is started again after it.
+        If the broker was sent the request, it still deletes the data: the request precedes everything that was sent
+        since, and the replica is started again after it.
         """
-        if going := self.ordered(broker) & set(partitions):
-            self._waived.setdefault(broker, set()).update(going)
+        if sent := self.sent(broker) & set(partitions):
+            self._waived.setdefault(broker, set()).update(sent)
 
     def is_going(self, broker: BrokerId, tp: TopicPartition) -> bool:
         """Whether the broker may delete the replica at any moment, though it may be assigned again."""
-        return tp in self._waived.get(broker, ()) or self.was_ordered(broker, tp)
+        return tp in self._waived.get(broker, ()) or self.was_sent(broker, tp)
 
     def end_waiver(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """End the waivers that the broker has answered; returns their replicas in order."""

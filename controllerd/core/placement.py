@@ -1,4 +1,4 @@
-"""Which brokers get the replicas of new partitions: Kafka's own algorithm, with its two random numbers passed in."""
+"""The placement of replicas of new partitions: Kafka's algorithm, with its two random numbers as arguments."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -11,10 +11,10 @@ from controllerd.core.model import BrokerId
 from controllerd.errors import ControllerdError
 
 MAX_PARTITIONS: Final = 100_000
-"""Partitions of one topic. Its znode would be more than ZooKeeper takes (``jute.maxbuffer``), so no topic has so many;
-without a bound one request could hold up the controller for minutes (ours)."""
+"""Highest number of partitions of one topic (ours). The znode of a larger topic would exceed ``jute.maxbuffer`` of
+ZooKeeper; without the limit, one request could hold up the controller for minutes."""
 MAX_AT_ONCE: Final = 200_000
-"""Partitions of all topics of one request: once so many are placed, the rest of its topics is refused (ours)."""
+"""Partitions of all topics of one request: once so many are placed, the other topics are refused (ours)."""
 
 Placement = dict[int, tuple[BrokerId, ...]]
 """Partition -> its replicas, preferred replica first."""
@@ -26,7 +26,7 @@ TOO_MANY_AT_ONCE: Final = Refusal(
 
 
 class PlacementError(ControllerdError):
-    """These brokers cannot carry these replicas: too few of them, or only some of them have a rack."""
+    """The replicas cannot be placed on these brokers: they are too few, or only some of them have a rack."""
 
 
 def place_replicas(
@@ -48,15 +48,15 @@ def place_replicas(
 
 
 def without_rack(racks: Mapping[BrokerId, str | None]) -> list[BrokerId]:
-    """The brokers without a rack, if others have one: nothing can be placed on such a mix (KIP-36)."""
+    """Return the brokers without a rack, if others have one: no replica can be placed on such a mix (KIP-36)."""
     missing = sorted(broker for broker, rack in racks.items() if rack is None)
     return missing if len(missing) < len(racks) else []
 
 
 def placement_refusal(partitions: int, replication_factor: int, racks: Mapping[BrokerId, str | None]) -> Refusal | None:
-    """Why so many new partitions with so many replicas cannot be placed on these brokers; None if they can.
+    """Return why a number of new partitions with this replication factor cannot be placed; None if it can.
 
-    For a mix of brokers with and without rack Kafka fails with an unknown error and no text, and so do we.
+    For a mix of brokers with and without rack Kafka fails with an unknown error and no text; so does controllerd.
     """
     if partitions <= 0:
         return Refusal(KafkaError.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
@@ -71,13 +71,13 @@ def placement_refusal(partitions: int, replication_factor: int, racks: Mapping[B
 
 
 def expansion_start(brokers: Sequence[BrokerId], first_replica: BrokerId) -> int:
-    """Start and shift for added partitions: the place of partition 0's first replica among the sorted brokers."""
+    """Return start and shift for added partitions: the index of partition 0's first replica in the sorted brokers."""
     index = bisect_left(brokers, first_replica)
     return index if index < len(brokers) else 0
 
 
 def alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
-    """The brokers in turn from each rack: racks by name, brokers of a rack by id."""
+    """Return the brokers by turns from each rack: racks by name, brokers of a rack by id."""
     by_rack: defaultdict[str, list[BrokerId]] = defaultdict(list)
     for broker in sorted(racks):
         by_rack[racks[broker]].append(broker)
@@ -107,7 +107,7 @@ def _place(
 
 
 def _followers(brokers: list[BrokerId], leader: int, shift: int) -> Iterator[BrokerId]:
-    """Candidates after the leader in Kafka's order, round and round; never the leader itself."""
+    """Yield the other brokers in Kafka's order, without end."""
     others = len(brokers) - 1
     return (brokers[(leader + 1 + (shift + k) % others) % len(brokers)] for k in count())
 
@@ -115,7 +115,7 @@ def _followers(brokers: list[BrokerId], leader: int, shift: int) -> Iterator[Bro
 def _spread(
     leader: BrokerId, followers: Iterator[BrokerId], racks: Mapping[BrokerId, str], number_of_racks: int
 ) -> Iterator[BrokerId]:
-    """The candidates that may be taken: each broker once, and no rack twice before every rack has a replica."""
+    """Yield followers: each broker once, and no rack twice before every rack has a replica."""
     taken, used = {leader}, {racks[leader]}
     while len(taken) < len(racks):
         broker = next(followers)

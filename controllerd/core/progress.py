@@ -1,6 +1,7 @@
-"""Since when reassignments and deletions are under way.
+"""The times at which reassignments and deletions began.
 
-PURE. ZooKeeper does not say it: known is when this controller saw each begin, or that it was there before its term.
+PURE. ZooKeeper does not have them. This controller knows when it saw one begin, or that it was under way before the
+term.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,15 +18,15 @@ class Age(NamedTuple):
 
 
 class ProgressView:
-    """The ages of what is under way. Changed by the publisher of the snapshot alone."""
+    """The ages of reassignments and deletions. Only the publisher of the snapshot changes them."""
 
     def __init__(self) -> None:
         self.deletions: dict[str, Age] = {}
-        """By topic, from the moment at which the deletion was asked for."""
+        """By topic, from the request of the deletion."""
         self._moving: dict[str, dict[int, Age]] = {}
 
     def reassignment(self, tp: TopicPartition) -> Age | None:
-        """Since when a partition is being reassigned; None if it is not."""
+        """Return the age of the reassignment of a partition; None if it is not being reassigned."""
         return self._moving.get(tp.topic, {}).get(tp.partition)
 
     def reassignments(self) -> Iterator[TopicPartition]:

@@ -61,7 +61,7 @@ def release_of_protocol(inter_broker_protocol_version: str) -> Release:
 
 def features_of(inter_broker_protocol_version: str) -> Features:
     """Return the optional behaviour that a protocol version allows. :raises ValueError: it is no such version."""
-    return features_at(parse_broker_version(inter_broker_protocol_version))
+    return features_at(parse_version(inter_broker_protocol_version))
 
 
 def features_at(version: ProtocolVersion) -> Features:

@@ -1,7 +1,7 @@
 """The listeners over which a controller, brokers and clients reach each other, and why they cannot.
 
-PURE. Listeners are plaintext so far: a broker that asks for TLS or SASL where the controller would connect is found
-here, and the reasons are the words that operators read.
+PURE. Only plaintext listeners are supported so far. This module finds the brokers that ask for TLS or SASL where the
+controller would connect, and gives the reasons as text for operators.
 """
 
 from collections import defaultdict
@@ -18,40 +18,44 @@ _NOT_YET: Final = "TLS and SASL are not supported yet"
 class Reach:
     """The listeners that this instance was configured to use and to serve; the default demands nothing."""
 
-    talked_over: tuple[str, ...] = ()
-    """The listeners over which brokers and we talk; our requests go over the first (a control plane if any)."""
-    shown: frozenset[str] = frozenset()
-    """The listeners of ours that are for clients, too."""
+    broker_listeners: tuple[str, ...] = ()
+    """The listeners between brokers and this controller; its requests use the first (a control plane if any)."""
+    client_listeners: frozenset[str] = frozenset()
+    """The listeners of this controller that clients use as well."""
     is_visible: bool = False
-    """Whether the clients of every listener are to find us."""
+    """Whether clients of every listener should find this controller in the metadata."""
 
-    def why_no_talk(self, broker: Broker) -> str | None:
-        """Why this broker cannot be sent requests; None if its registration shows no reason."""
-        asked = _protected(end for end in broker.endpoints if end.listener in self.talked_over)
-        if asked is None and self.talked_over and not any(map(_is_plain, broker.endpoints)):
-            asked = _protected(broker.endpoints)  # it lacks our listener, and has none that could be meant
+    def why_not_reached(self, broker: Broker) -> str | None:
+        """Return why this broker cannot be sent requests; None if its registration shows no reason."""
+        asked = _protected(end for end in broker.endpoints if end.listener in self.broker_listeners)
+        if asked is None and self.broker_listeners and not any(map(_is_plain, broker.endpoints)):
+            # The broker does not have the listener that we would use, and no other listener of it is plaintext.
+            asked = _protected(broker.endpoints)
         return _why_not_plain(broker, asked) if asked is not None else None
 
-    def why_no_lead(self, brokers: Sequence[Broker]) -> str | None:
-        """Why a cluster of these brokers is not to be led: one of them, its clients or all could not be talked to."""
+    def why_not_led(self, brokers: Sequence[Broker]) -> str | None:
+        """Return why a cluster of these brokers must not be led; None if no listener prevents it.
+
+        A broker could not be sent requests, its clients could not reach this controller, or no broker has the listener.
+        """
         for broker in brokers:
-            if (reason := self.why_no_talk(broker)) is not None:
+            if (reason := self.why_not_reached(broker)) is not None:
                 return reason
-            asked = _protected(end for end in broker.endpoints if end.listener in self.shown)
+            asked = _protected(end for end in broker.endpoints if end.listener in self.client_listeners)
             if asked is not None:
                 return _why_not_plain(broker, asked)
         return self._why_none(brokers)
 
     def _why_none(self, brokers: Sequence[Broker]) -> str | None:
-        """Why no broker can be reached: a misspelt listener name would leave the controller without any broker."""
-        wanted = self.talked_over[:1]
+        """Return why no broker can be reached, such as a misspelt listener; None if one can."""
+        wanted = self.broker_listeners[:1]
         if not brokers or all(any(broker.endpoint(name) for broker in brokers) for name in wanted):
             return None
         found = ", ".join(sorted({end.listener for broker in brokers for end in broker.endpoints}))
-        return f"no broker has the listener {wanted[0]}, over which we are to talk to them; they have {found}"
+        return f"no broker has the listener {wanted[0]}, over which controllerd sends requests; they have {found}"
 
     def uncovered(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
-        """The listeners of these brokers whose clients see no controller, each with the reason; by name."""
+        """Return the listeners of these brokers whose clients do not find this controller, each with the reason."""
         if not self.is_visible:
             return {}
         found: defaultdict[str, dict[BrokerId, str]] = defaultdict(dict)
@@ -62,13 +66,13 @@ class Reach:
         return {name: _of_brokers(found[name]) for name in sorted(found)}
 
     def _why_unseen(self, end: Endpoint) -> str | None:
-        if end.listener in self.shown:
+        if end.listener in self.client_listeners:
             return None if _is_plain(end) else f"it asks for {end.security_protocol.name}: {_NOT_YET}"
         return "not among kafka.listeners"
 
 
 PLAIN_AND_HIDDEN: Final = Reach()
-"""Asks for nothing."""
+"""No listener is required."""
 
 
 def _is_plain(end: Endpoint) -> bool:
@@ -76,7 +80,7 @@ def _is_plain(end: Endpoint) -> bool:
 
 
 def _protected(ends: Iterable[Endpoint]) -> Endpoint | None:
-    """The first endpoint that is not plaintext."""
+    """Return the first endpoint that is not plaintext; None if all are."""
     return next((end for end in ends if not _is_plain(end)), None)
 
 
@@ -85,7 +89,7 @@ def _why_not_plain(broker: Broker, asked: Endpoint) -> str:
 
 
 def _of_brokers(reasons: Mapping[BrokerId, str]) -> str:
-    """One reason, that of the broker with the lowest id, and the brokers that share it."""
+    """Return the reason of the broker with the lowest id, and the brokers that have the same reason."""
     reason = reasons[min(reasons)]
     brokers = [str(broker) for broker in sorted(reasons) if reasons[broker] == reason]
     return f"{reason} (on broker {', '.join(brokers)})"

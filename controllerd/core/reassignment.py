@@ -1,8 +1,8 @@
-"""The algebra of reassignments: which replicas a partition has on its way to a target, and who may be let go (KIP-455).
+"""The rules of reassignments: the replicas of a partition during one, and the replicas that may be removed (KIP-455).
 
-PURE. An assignment in progress is ``(replicas, adding, removing)``. Its origin is what it had before (replicas without
-adding), its target what it will have (replicas without removing); both follow from the three lists, so that a change of
-mind in the middle keeps the origin.
+PURE. The assignment during a reassignment is ``(replicas, adding, removing)``. Its origin is the replicas before it
+(replicas without adding), its target the replicas after it (replicas without removing). Both follow from the three
+lists, so that a new target during a reassignment keeps the origin.
 """
 
 from collections.abc import Collection, Container, Iterable, Sequence
@@ -12,9 +12,10 @@ from controllerd.core.model import OUR_IDS, BrokerId, LeaderAndIsr, ReplicaAssig
 
 
 def reassign_to(current: ReplicaAssignment, target: Sequence[BrokerId]) -> ReplicaAssignment:
-    """The assignment on the way from the origin of ``current`` to ``target``: the target first, then what will go.
+    """Return the assignment while a partition is reassigned from the origin of ``current`` to ``target``.
 
-    The same replicas in another order, and the origin itself, need no way: nothing is added or removed then.
+    The replicas of the target come first. If the target has the same replicas as the origin, in whatever order,
+    nothing is added or removed.
     """
     origin = current.origin
     replicas = tuple(dict.fromkeys((*target, *origin)))
@@ -24,12 +25,15 @@ def reassign_to(current: ReplicaAssignment, target: Sequence[BrokerId]) -> Repli
 
 
 def cancelled(current: ReplicaAssignment) -> ReplicaAssignment:
-    """Back to the origin. Its order may be lost: [1,2] on its way to [2,3] is [2,3,1], and goes back to [2,1]."""
+    """Return the assignment that goes back to the origin.
+
+    The order of the origin may be lost: [1,2] that is reassigned to [2,3] is [2,3,1], and goes back to [2,1].
+    """
     return reassign_to(current, current.origin)
 
 
 def dropped(before: ReplicaAssignment, after: ReplicaAssignment) -> tuple[BrokerId, ...]:
-    """The replicas that a change of mind takes away at once, in their order."""
+    """Return the replicas that a new target or a cancellation removes at once, in order."""
     return tuple(broker for broker in before.replicas if broker not in after.replicas)
 
 
@@ -39,11 +43,11 @@ def is_caught_up(assignment: ReplicaAssignment, isr: Collection[BrokerId]) -> bo
 
 
 def may_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId], online: Container[BrokerId]) -> bool:
-    """Whether the replicas that go may go now.
+    """Whether a reassignment may complete now, which removes replicas.
 
     Kafka's controller completes as soon as the target is in sync, and leaves the partition without leader if no replica
-    of the target is online. This controller waits: as long as another replica leads, that costs nothing. Where nothing
-    is added or removed there is nothing to wait for.
+    of the target is online. This controller waits: as long as another replica leads, waiting does no harm. If
+    nothing is added or removed, there is nothing to wait for.
     """
     if not assignment.is_being_reassigned:
         return True
@@ -51,7 +55,7 @@ def may_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId], onlin
 
 
 def target_problem(target: Sequence[BrokerId]) -> str | None:
-    """Why these can never be the replicas of a partition (error 39), in the words of Kafka's controller, or None."""
+    """Return why these can never be the replicas of a partition (error 39), in Kafka's words; None if they can."""
     if not target:
         return "Empty replica list specified in partition reassignment."
     if len(set(target)) < len(target):
@@ -64,12 +68,12 @@ def target_problem(target: Sequence[BrokerId]) -> str | None:
 
 
 def as_scala_prints(brokers: Iterable[BrokerId]) -> str:
-    """A list as the sentences of Kafka's controller end with it."""
+    """Return a list as Kafka's error messages print it."""
     return f"ArrayBuffer({', '.join(map(str, brokers))})"
 
 
 def not_live(current: ReplicaAssignment, target: Sequence[BrokerId], live: AbstractSet[BrokerId]) -> list[BrokerId]:
-    """The brokers of the target that neither had a replica before the reassignment nor are live.
+    """Return the brokers of the target that neither had a replica before the reassignment nor are live.
 
     They could not catch up, even if one of them is being added already. A broker that had a replica need not be live,
     because its replica is only kept. Kafka's controller refuses the same.
@@ -84,16 +88,16 @@ def loss_by_dropping(
     state: LeaderAndIsr,
     online: Container[BrokerId],
 ) -> str | None:
-    """Why ``gone`` must not be taken away from a partition in this state, or None (KAFKA-14808).
+    """Return why the replicas ``gone`` must not be removed from a partition in this state, or None (KAFKA-14808).
 
-    An adding replica may lead, or be the only ISR member. An ISR member must remain, and if the leader goes, one that
-    can lead at once. ``online`` are the live replicas of the partition, including the replicas that go.
+    An adding replica may lead, or be the only ISR member. An ISR member must remain, and if the leader is removed, one
+    that can lead at once. ``online`` are the online replicas of the partition, including the ones to remove.
     """
     if set(gone).isdisjoint(state.isr):
         return None
     successors = [broker for broker in state.isr if broker in after.replicas]
     if not successors:
-        return f"nobody who is in sync would remain: the ISR is {list(state.isr)}"
+        return f"no in-sync replica would remain: the ISR is {list(state.isr)}"
     if state.leader in gone and state.leader in online and not any(broker in online for broker in successors):
-        return f"leader {state.leader} would go, and of those in sync that remain, {successors}, nobody is online"
+        return f"leader {state.leader} would be removed, and no in-sync replica that remains is online: {successors}"
     return None

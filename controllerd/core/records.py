@@ -1,7 +1,7 @@
 """Records of topics and partitions, and the indexes over partitions. Only the context changes them.
 
-Indexes are dictionaries, because those keep the order of loading: what is built from them comes topic by topic, which
-readers, encoders and caches like, and is the same in every run.
+Indexes are dictionaries, which keep the order in which partitions were loaded. So requests and snapshots that are built
+from them have the partitions topic by topic, which is fast to encode and to cache, and in the same order in every run.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ class PartitionRecord:
         self.state = PartitionState.NON_EXISTENT
         self.replica_states = replica_states
         self.loaded_epoch = NO_EPOCH
-        """The leader epoch that an earlier term left and this term found, ``NO_EPOCH`` where it found none."""
+        """The leader epoch that an earlier term wrote and this term loaded; ``NO_EPOCH`` if there was no state."""
         self.sent_epoch = NO_EPOCH
         """The highest leader epoch that was sent to brokers in this term; it never falls (I-10)."""
 
@@ -58,7 +58,7 @@ _NOTHING: Final[Records] = {}
 
 
 class Indexes:
-    """Which partitions a broker hosts, which it leads, which wait to go online, which are being reassigned."""
+    """Partitions by broker and by leader, those that wait to go online, and those that are being reassigned."""
 
     def __init__(self) -> None:
         self._on_broker: defaultdict[BrokerId, dict[TopicPartition, PartitionRecord]] = defaultdict(dict)
@@ -79,11 +79,11 @@ class Indexes:
         return self._led_by.get(leader, _NOTHING)
 
     def by_leader(self) -> Iterator[tuple[BrokerId, Records]]:
-        """Every leader there is, and what it leads."""
+        """Yield each leader with the partitions that it leads."""
         yield from self._led_by.items()
 
     def assigned(self, record: PartitionRecord, before: Sequence[BrokerId]) -> None:
-        """The record has an assignment that is new; ``before`` are the replicas that it had."""
+        """Update the indexes for the new assignment of a record; ``before`` are its former replicas."""
         tp, (replicas, adding, removing) = record.tp, record.assignment
         for broker in before:
             if broker not in replicas:
@@ -96,13 +96,13 @@ class Indexes:
             self.being_reassigned.discard(tp)
 
     def led(self, record: PartitionRecord, before: LeaderAndIsr | None, leader: BrokerId) -> None:
-        """The record has a new leader."""
+        """Update the indexes for the new leader of a record."""
         if before is not None:
             self._led_by[before.leader].pop(record.tp, None)
         self._led_by[leader][record.tp] = record
 
     def moved(self, records: Iterable[PartitionRecord], state: PartitionState) -> None:
-        """The records are in this state now."""
+        """Update the indexes for records that are in this state now."""
         if state in _WAITING:
             self.waiting.update((record.tp, record) for record in records)
         else:
@@ -110,7 +110,7 @@ class Indexes:
                 self.waiting.pop(record.tp, None)
 
     def forget(self, record: PartitionRecord) -> None:
-        """The partition is gone."""
+        """Remove a partition from the indexes."""
         for broker in record.assignment.replicas:
             self._on_broker[broker].pop(record.tp, None)
         if record.leadership is not None:

@@ -56,8 +56,8 @@ def release_of(api_versions: Mapping[int, tuple[int, int]]) -> Release | None:
 
 
 def _serves(api_versions: Mapping[int, tuple[int, int]], api_key: int, version: int) -> bool:
-    versions = api_versions.get(api_key)
-    return versions is not None and versions[1] >= version
+    _, highest = api_versions.get(api_key, (-1, -1))
+    return highest >= version
 
 
 class Releases(dict[BrokerId, Release]):

@@ -1,6 +1,6 @@
-"""The sizes of replicas and their growth, as brokers answer: progress, and an end that is never guessed.
+"""The sizes of replicas and their growth, from answers of brokers, for the progress of reassignments.
 
-PURE. A view is immutable; the book behind it takes an answer of one broker at a time.
+PURE. A view is immutable; ``SizeBook`` takes the answer of one broker at a time.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from controllerd.core.model import BrokerId, TopicPartition
 
 SMOOTHED_OVER_S: Final = 30.0
-"""A rate forgets what was before about that many seconds."""
+"""The time constant of smoothed rates, in seconds."""
 
 SizesAnswer = Mapping[TopicPartition, tuple[int, int]]
-"""A broker's answer on its replicas: bytes, and the offsets that each lacks as far as the broker knows."""
+"""A broker's answer: for each replica its bytes, and its offset lag as far as the broker knows."""
 
 
 class ReplicaSize(NamedTuple):
@@ -22,12 +22,12 @@ class ReplicaSize(NamedTuple):
 
     bytes: int
     lag: int
-    """Offsets that it lacks by what it knows itself: a follower that is far behind does not know of the rest, so that 0
-    does not mean that it has caught up. The ISR says that.
+    """Offsets that the replica lacks, as far as its broker knows. A follower that is far behind does not know of later
+    offsets, so that 0 does not mean that it has caught up. Only the ISR shows that.
     """
     answered_s: float
     bytes_per_s: float | None = None
-    """Smoothed growth; None after the first answer, and where it shrank."""
+    """Smoothed growth; None after the first answer, and after an answer with fewer bytes than before."""
 
 
 Sizes = Mapping[TopicPartition, Mapping[BrokerId, ReplicaSize]]
@@ -52,9 +52,9 @@ class SizesView(NamedTuple):
         return max(0, ahead.bytes - behind.bytes)
 
     def eta_s(self, tp: TopicPartition, leader: BrokerId, broker: BrokerId) -> float | None:
-        """Seconds until the replica has caught up; None while anything that it takes to say so is not known.
+        """Return the seconds until the replica has caught up; None while they cannot be computed.
 
-        The leader may grow meanwhile: what counts is how fast the distance becomes less.
+        The leader may grow meanwhile, so the time is computed from the rate at which the distance shrinks.
         """
         left = self.bytes_left(tp, leader, broker)
         ahead, behind = self.size(tp, leader), self.size(tp, broker)
@@ -70,14 +70,14 @@ NO_SIZES: Final = SizesView()
 
 
 class SizeBook:
-    """Collects answers; what is not asked for any more is forgotten."""
+    """Collects the answers of brokers about the replicas that are asked for."""
 
     def __init__(self) -> None:
         self._replicas: dict[TopicPartition, dict[BrokerId, ReplicaSize]] = {}
         self._failures: dict[BrokerId, str] = {}
 
     def take(self, broker: BrokerId, answer: SizesAnswer, now_s: float) -> None:
-        """A broker has answered at this time."""
+        """Take the answer of a broker, given at this time."""
         self._failures.pop(broker, None)
         for tp, (size, lag) in answer.items():
             known = self._replicas.setdefault(tp, {})
@@ -88,7 +88,7 @@ class SizeBook:
         self._failures[broker] = reason
 
     def keep(self, wanted: Mapping[BrokerId, frozenset[TopicPartition]]) -> None:
-        """Forget everything else."""
+        """Forget all other replicas and brokers."""
         for tp in list(self._replicas):
             kept = {b: size for b, size in self._replicas[tp].items() if tp in wanted.get(b, ())}
             if kept:
@@ -98,13 +98,13 @@ class SizeBook:
         self._failures = {broker: why for broker, why in self._failures.items() if broker in wanted}
 
     def view(self) -> SizesView:
-        """All that is known now."""
+        """Return the present sizes."""
         replicas = {tp: MappingProxyType(dict(known)) for tp, known in self._replicas.items()}
         return SizesView(MappingProxyType(replicas), MappingProxyType(dict(self._failures)))
 
 
 def _rate(before: ReplicaSize | None, size: int, now_s: float) -> float | None:
-    """An average of which each second counts less, the longer ago it is."""
+    """Return the exponentially smoothed growth in bytes per second; None if it cannot be computed."""
     if before is None or now_s <= before.answered_s or size < before.bytes:
         return None
     passed = now_s - before.answered_s

@@ -24,7 +24,7 @@ class ReplicaStates:
 
     @classmethod
     def nothing(cls) -> "ReplicaStates":
-        """No replica exists: the root of a family, within which equal states are one object."""
+        """Return the states without any replica, the root of a family in which equal states are one object."""
         known: dict[frozenset[object], ReplicaStates] = {}
         root = known[frozenset()] = cls({}, known)
         return root
@@ -37,7 +37,7 @@ class ReplicaStates:
         return self._by_broker.items()
 
     def after(self, broker: BrokerId, state: ReplicaState) -> "ReplicaStates":
-        """The states when this replica has moved; ``NonExistent`` takes it out."""
+        """Return the states after this replica has moved; ``NonExistent`` removes it."""
         found = self._after.get((broker, state))
         if found is None:
             found = self._after[broker, state] = self._moved(broker, state)
@@ -55,4 +55,4 @@ class ReplicaStates:
 
 
 NO_REPLICAS: Final = ReplicaStates.nothing()
-"""Where no controller keeps any."""
+"""The states of partitions outside a controller, such as in a dry run."""

@@ -32,7 +32,7 @@ class Source(Enum):
     SAFER = "safer"
     """Brokers disagree, and this value does less harm."""
     WAITING = "waiting"
-    """A broker has not answered since it or this process started, and may have died since; it may have this value,
+    """A broker has not answered since it or this process started, and may have died since. Its value may be this one,
     which does less harm."""
     CACHE = "cache"
     """No live broker has answered yet; brokers gave this value last."""
@@ -92,7 +92,7 @@ class Resolved(NamedTuple):
         return "is used as the lowest that is served" if is_lowest else "never falls by itself and is used"
 
 
-class Unclean(NamedTuple):
+class UncleanDefault(NamedTuple):
     """Whether unclean elections are on by default, without and with a dynamic default of all brokers."""
 
     is_on: bool = False
@@ -107,28 +107,29 @@ class Unclean(NamedTuple):
     def under(self, dynamic: bool | None) -> bool:
         """Return whether they are on with this dynamic default, which the controller reads from its znode.
 
-        It overrides what is configured here and in the files of brokers. The dynamic configuration of
-        one broker overrides the default (``DynamicBrokerConfig``), so that the default has no effect
-        while one broker has unclean elections turned off, or every broker has them turned on, by its
-        own. It does not turn them on either while a broker has not answered since it or this process
-        started, because that broker may have them turned off by its own.
+        The default overrides the configuration here and the files of brokers. But the dynamic
+        configuration of a single broker overrides the default (``DynamicBrokerConfig``). So the default
+        has no effect while one broker has unclean elections turned off by its own dynamic
+        configuration, or while every broker has them turned on by its own. Nor does it turn them on
+        while a broker has not answered since it or this process started, because that broker may have
+        them turned off by its own.
         """
         if dynamic is None:
             return self.is_on
         return self.is_held_on or (dynamic and not self.is_held_off)
 
 
-NEVER_UNCLEAN: Final = Unclean()
+NEVER_UNCLEAN: Final = UncleanDefault()
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """All settings at one moment, and what follows from them."""
+    """All settings at one moment, with the policy and the features that follow from them."""
 
     settings: Mapping[str, Resolved]
     refusal: str | None = None
     """Why this controller must not lead; None if no reason is known."""
-    unclean: Unclean = NEVER_UNCLEAN
+    unclean: UncleanDefault = NEVER_UNCLEAN
     """Whether replicas outside the ISR may be elected, for topics without a value of their own."""
     policy: Policy = field(default_factory=Policy)
     features: Features = field(default_factory=Features)
@@ -146,7 +147,7 @@ class Resolution:
 
     @property
     def unclean_awaits(self) -> tuple[BrokerId, ...]:
-        """The brokers whose answers decide whether unclean elections are on, and are not there yet."""
+        """The brokers whose missing answers decide whether unclean elections are on."""
         is_open = self.settings[UNCLEAN].source in {Source.WAITING, Source.DEFAULT}
         return self.unclean.awaited if is_open else ()
 
@@ -178,7 +179,7 @@ class ConfiguredTopics:
         self._dynamic: bool | None = None
 
     def set_unclean_by_default(self, value: bool | None) -> None:
-        """The dynamic default of all brokers, which beats the configured one; None: there is none."""
+        """Set the dynamic default of all brokers, which overrides the configured one; None: there is none."""
         self._dynamic = value
 
     def unclean_by_default(self) -> bool:

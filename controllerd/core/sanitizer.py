@@ -1,7 +1,7 @@
-"""Keeps our own node ids out of assignments.
+"""Replaces ids of controllerd in assignments by live brokers.
 
-Brokers that auto-create a topic choose among everyone in their metadata, and in visible mode that is us too. Before the
-first election such an id is replaced by a live broker: no replica exists yet, so nothing moves.
+Brokers that auto-create a topic choose among all brokers in their metadata, which in visible mode include this
+controller. Before the first election such an id is replaced by a live broker: no replica exists yet, so no data moves.
 """
 
 from collections import Counter
@@ -12,12 +12,12 @@ from controllerd.core.model import OUR_IDS, Broker, BrokerId, ReplicaAssignment
 
 
 class WaitsForBrokers(NamedTuple):
-    """Too few live brokers to replace our ids; the replication factor is never lowered, so the topic waits."""
+    """There are too few live brokers to replace our ids. The topic waits: its replication factor is never lowered."""
 
     needed: int
-    """Replicas that want a broker."""
+    """Replicas that need a broker."""
     available: int
-    """Live brokers that do not hold a replica yet."""
+    """Live brokers without a replica."""
 
 
 class SanitizedTopic(NamedTuple):
@@ -28,9 +28,9 @@ class SanitizedTopic(NamedTuple):
 
 
 def names_us(assignment: ReplicaAssignment) -> bool:
-    """Whether a replica that is meant to stay has an id of our range.
+    """Whether a replica that is not being removed has an id of our range.
 
-    One that is being removed is left to its reassignment, which ends by dropping it.
+    A replica that is being removed is left to its reassignment, which drops it at the end.
     """
     if max(assignment.replicas, default=0) < OUR_IDS.start:
         return False
@@ -40,12 +40,10 @@ def names_us(assignment: ReplicaAssignment) -> bool:
 def sanitize(
     assignment: ReplicaAssignment, load: Mapping[BrokerId, int], *, racks: Mapping[BrokerId, str] | None = None
 ) -> ReplicaAssignment | WaitsForBrokers | None:
-    """The assignment with live brokers in place of our ids; None if it is clean already.
+    """Return the assignment with live brokers in place of our ids; None if it has none of our ids.
 
-    ``WaitsForBrokers`` if there are too few live brokers.
-
-    ``load`` maps every live broker to its number of replicas: the least used one is taken, by preference from a rack
-    that has no replica of the partition yet, and of equals the one with the lowest id.
+    ``load`` maps every live broker to its number of replicas. A broker in a rack without a replica of the partition is
+    preferred, then the broker with the fewest replicas, then the one with the lowest id.
     """
     if not names_us(assignment):
         return None
@@ -86,7 +84,7 @@ def sanitize_topic(
     *,
     racks: Mapping[BrokerId, str] | None = None,
 ) -> SanitizedTopic:
-    """``sanitize`` for each partition in order, counting every replica it gives away, so that a topic spreads."""
+    """Call ``sanitize`` for each partition in order; each replica that is placed counts as load of its broker."""
     counted = Counter(load)
     changed: dict[int, ReplicaAssignment] = {}
     waiting: dict[int, WaitsForBrokers] = {}
@@ -101,10 +99,11 @@ def sanitize_topic(
 
 
 def our_rack(brokers: Iterable[Broker]) -> str | None:
-    """The rack of our own entry in UpdateMetadata: one of theirs if every broker has one, else none.
+    """Return the rack of this controller's entry in UpdateMetadata: None unless every broker has a rack.
 
-    With racks on some entries only, a broker refuses to create topics; with a rack of our own we would be chosen for
-    every partition. So it is the rack of most brokers, where one more entry weighs least; of equals the first by name.
+    If only some entries have a rack, a broker refuses to create topics. If our entry had a rack of its own, brokers
+    would choose it for every partition. So it gets the rack of most brokers, where it is chosen least often. Of several
+    such racks it gets the first by name.
     """
     racks = [broker.rack for broker in brokers if broker.id not in OUR_IDS]
     labels = Counter(rack for rack in racks if rack is not None)

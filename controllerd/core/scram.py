@@ -1,4 +1,4 @@
-"""SCRAM credentials of users (KIP-554): what may be stored, and what brokers then read of them.
+"""SCRAM credentials of users (KIP-554): the rules for changes, and the stored texts.
 
 The rules, their order and their sentences are those of Kafka's own controller. Salts and salted passwords are secrets:
 no representation of these values shows them.
@@ -44,14 +44,14 @@ class ScramCredential:
 
 @dataclass(frozen=True, slots=True)
 class ScramChange:
-    """All that one request wants for one user, repeated rows too: mechanisms to delete, and credentials to set."""
+    """The changes of one request for one user, repeated rows included: mechanisms to delete, and credentials to set."""
 
     deletions: tuple[int, ...] = ()
     upsertions: tuple[ScramCredential, ...] = ()
 
 
 def scram_refusal(user: str, change: ScramChange) -> Refusal | None:
-    """Why a change is refused in any case, or None."""
+    """Why a change is refused whatever the configuration of the user is, or None."""
     if not user:
         return _unacceptable("Username must not be empty")
     problems = [problem for each in change.upsertions if (problem := _credential_refusal(each)) is not None]
@@ -77,7 +77,7 @@ def _credential_refusal(credential: ScramCredential) -> Refusal | None:
 
 
 def altered_config(config: Mapping[str, str], change: ScramChange) -> dict[str, str] | Refusal:
-    """The configuration of a user after a change that ``scram_refusal`` lets through; the rest of it stays."""
+    """Return the configuration of a user after a change that ``scram_refusal`` allows; its other entries stay."""
     gone = {MECHANISMS[mechanism].name for mechanism in change.deletions}
     if gone - config.keys():
         text = "Attempt to delete a user credential that does not exist"

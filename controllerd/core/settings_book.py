@@ -11,8 +11,8 @@ that cannot do harm.
 of this cannot be undone: topics get ids, states get fields. Therefore
 
 * it is the lowest version of the live brokers, because a broker understands nothing above its own;
-* it rises only when every live broker has said its version to this process, in its present life: a broker
-  that has not answered may be the one whose version was not raised;
+* it rises only when every live broker has given its version to this process, in its present life (the time
+  since its last registration): a broker that has not answered may be the one whose version was not raised;
 * it never falls by itself while the instance keeps its data directory (with a new one, the instance
   knows only the lower bound below). A broker with a lower version than the cluster's was started with a wrong
   configuration, or an operator rolls the cluster back, which Kafka does not support. In either case a
@@ -25,16 +25,16 @@ of this cannot be undone: topics get ids, states get fields. Therefore
   behaviour, but turns ``/feature`` off and loses the finalized features; too high a version sends
   brokers requests that they do not understand.
 
-**Unclean elections are on only where every registered broker has said so to this process, in its
-present life** (of the brokers that the active controller serves). A broker that comes may have them turned
-off, may be the only live replica of a partition, and would lead in the event in which it is found. An
-earlier answer proves nothing about it: brokers are restarted in order to turn the switch off, also
-while no instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for brokers
-that come, before any leader is elected. What this costs is the time until the answer, in which such a
-partition stays without a leader. A broker that dies before it has answered is still waited for: it may
+**Unclean elections are on only if every registered broker that the active controller serves has
+answered so to this process, in its present life.** A broker that registers may have them turned off, may be
+the only live replica of a partition, and would be elected in the event in which it is found. An earlier
+answer proves nothing about it: brokers are restarted in order to turn the switch off, also while no
+instance runs. So the handlers call ``expect`` for the brokers of a takeover, and for brokers that
+register, before any leader is elected. The cost is the time until the answer, in which such a partition
+stays without a leader. The controller also waits for a broker that dies before it has answered: it may
 have been the only ISR member of a partition, and its earlier answer proves as little after its death.
-It is waited for until it registers again and answers, or until the setting is configured here. A
-standby sees who registers as well, and waits for the same brokers when it takes the role over.
+The wait ends when the broker registers again and answers, or when the setting is configured here. A
+standby sees the registrations as well, and waits for the same brokers when it becomes active.
 
 **A switch that is turned off stays off when the broker that turned it off dies.** Its death is the
 moment at which the switch decides: it may have been the only ISR member of a partition, and with
@@ -50,7 +50,7 @@ broker for the same reason (``refusal``).
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from controllerd.core.broker_answers import Answer, BrokerAnswers
+from controllerd.core.broker_answers import BrokerAnswers, SettingsAnswer
 from controllerd.core.cluster_settings import (
     AUTO_REBALANCE,
     BY_NAME,
@@ -75,11 +75,11 @@ from controllerd.core.cluster_settings import (
 )
 from controllerd.core.model import BrokerId, Features
 from controllerd.core.protocol_versions import LOWEST, features_at, parse_broker_version, release_of_protocol
-from controllerd.core.resolved_settings import NEVER_UNCLEAN, Resolution, Resolved, Source, Unclean
+from controllerd.core.resolved_settings import NEVER_UNCLEAN, Resolution, Resolved, Source, UncleanDefault
 
 
 class Configured(NamedTuple):
-    """A setting that is configured here: its value as Kafka writes it, and where it is configured."""
+    """A setting in the configuration of this instance: its value as Kafka writes it, and the place of the setting."""
 
     value: str
     origin: str
@@ -88,7 +88,7 @@ class Configured(NamedTuple):
 class Remembered(NamedTuple):
     """The content of the file in the data directory: the last answers, and the cluster's protocol version."""
 
-    answers: Mapping[BrokerId, Answer] = {}
+    answers: Mapping[BrokerId, SettingsAnswer] = {}
     protocol_version: str | None = None
 
 
@@ -137,7 +137,7 @@ class SettingsBook:
 
     @property
     def needs_brokers(self) -> bool:
-        """Whether a setting is unknown that only brokers can give, so that the first answer is worth a short wait."""
+        """Whether no broker's answer is known, so that the first answer is worth a short wait."""
         return self._fixed is None and not self._answers.counting
 
     def recall(self, known: Remembered) -> None:
@@ -148,17 +148,17 @@ class SettingsBook:
         self.current = self._resolve()
 
     def remembered(self) -> Remembered:
-        """Return what is to be kept beyond the end of the process."""
+        """Return the answers and the version to keep beyond the end of the process."""
         return Remembered({**self._answers.forbidding, **self._answers.counting}, self._protocol)
 
     def unanswered(self, registered: Mapping[BrokerId, int]) -> tuple[BrokerId, ...]:
-        """Return the brokers of these, given with their epochs, that have not answered this process since then."""
+        """Return those of the given brokers that have not answered this process in the life with the given epoch."""
         return self._answers.unanswered(registered)
 
     def of_broker(self, broker: BrokerId) -> Resolution:
-        """Return the settings of a broker's own controller: of its answer alone, and of what is configured here.
+        """Return the settings as they follow from the answer of this broker alone, and from the configuration here.
 
-        They are unknown until the broker has answered in its present life.
+        Before the broker has answered in its present life, no answer counts.
         """
         book = SettingsBook(self._configured, fixed=self._fixed)
         answer = self._answers.counting.get(broker)
@@ -166,16 +166,16 @@ class SettingsBook:
             book.take({broker: answer}, {broker: answer.broker_epoch})
         return book.current
 
-    def would_change(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> bool:
-        """Whether ``take`` with the same arguments would learn anything."""
+    def would_change(self, answers: Mapping[BrokerId, SettingsAnswer], registered: Mapping[BrokerId, int]) -> bool:
+        """Whether ``take`` with the same arguments would change anything."""
         return self._answers.would_change(answers, registered)
 
-    def take(self, answers: Mapping[BrokerId, Answer], registered: Mapping[BrokerId, int]) -> None:
+    def take(self, answers: Mapping[BrokerId, SettingsAnswer], registered: Mapping[BrokerId, int]) -> None:
         """Take the answers of brokers; ``registered`` are the epochs of all registered brokers.
 
         An answer of a broker that is not registered is ignored, unless it is from the last known life of
-        this broker, or from a later one. As soon as another broker has answered, the answer of a broker that
-        is gone counts only as far as it forbids something.
+        this broker, or from a later one. As soon as a live broker has answered, the answer of a broker that
+        is gone counts only if it forbids something (``counts_when_gone``).
         """
         self._answers.take(answers, registered)
         self._let_protocol_rise()
@@ -192,17 +192,17 @@ class SettingsBook:
         self._protocol = _higher(floor, lowest)
 
     def expect(self, registered: Mapping[BrokerId, int]) -> None:
-        """Count on the answers of brokers that have registered with these epochs; call it before any of them can lead.
+        """Await the answers of brokers that have registered with these epochs; call it before any of them can lead.
 
-        Until they answer, unclean elections that brokers have turned on are off. Nothing else changes, above
-        all not the protocol version: it rises in ``take`` and ``note_evidence`` alone, whose callers begin a
-        new term, or are about to load everything.
+        Until they answer, unclean elections are off, unless they are turned on in the configuration here. Nothing
+        else changes, and the protocol version in particular does not: it rises only in ``take`` and
+        ``note_evidence``, whose callers begin a new term, or are about to load everything.
         """
         self._answers.expect(registered)
         self.current = self._resolve()
 
     def note_evidence(self, version: str) -> None:
-        """Take a protocol version that the cluster has had at least, as ZooKeeper shows."""
+        """Take a lower bound of the cluster's protocol version, which the content of ZooKeeper shows."""
         if parse_broker_version(version) > parse_broker_version(self._evidence):
             self._evidence = version
             self._let_protocol_rise()
@@ -219,18 +219,21 @@ class SettingsBook:
         refused = found.refusal if self._fixed is None else None
         return Resolution(settings, refused, found.unclean, policy, features)
 
-    def _unclean(self) -> Unclean:
-        """A broker that has not answered in its last life forbids it, and so may the last answer of a dead one."""
+    def _unclean(self) -> UncleanDefault:
+        """Return whether unclean elections are on by default.
+
+        A broker that has not answered in its last life forbids them, and so may the last answer of a dead broker.
+        """
         given = self._configured.get(UNCLEAN)
         if self._fixed is not None:
             return NEVER_UNCLEAN
         if given is not None:
-            return Unclean(is_on=given.value.lower() == "true")
+            return UncleanDefault(is_on=given.value.lower() == "true")
         answers = [*self._answers.counting.values(), *self._answers.forbidding.values()]
         own = [answer for answer in answers if UNCLEAN in answer.of_broker]
         awaited = self._answers.awaited
         has_all = bool(self._answers.counting) and not awaited
-        return Unclean(
+        return UncleanDefault(
             is_on=has_all and not any(answer.is_off(UNCLEAN) for answer in answers),
             is_held_off=not has_all or any(answer.is_off(UNCLEAN) for answer in own),
             is_held_on=has_all and len(own) == len(answers) and not any(answer.is_off(UNCLEAN) for answer in own),
@@ -262,16 +265,17 @@ class SettingsBook:
         return bool(awaited) and awaited.issuperset(holding) and is_allowed
 
     def _without_default(self, name: str) -> dict[BrokerId, str]:
-        """The dynamic default overrides what is configured here as it does the values of brokers."""
+        """Return the values of brokers without the dynamic default, which overrides the configured value as well."""
         answers = sorted(self._answers.counting.items())
         return {broker: answer.hidden.get(name, answer.values[name]) for broker, answer in answers}
 
     def _turned_off_by(self, setting: Setting) -> tuple[BrokerId, ...]:
-        """The brokers that are gone and had this switch turned off, unless a dynamic default is in force."""
+        """The brokers that are gone and had this switch turned off; none if a dynamic default overrides the switch."""
         if not is_safe_off(setting) or any(setting.name in answer.hidden for answer in self._answers.counting.values()):
             return ()
         holding = {each for each, answer in self._answers.forbidding.items() if answer.is_off(setting.name)}
-        # One that is back is asked what it says now, which only unclean elections wait for.
+        # A broker that is registered again is asked again. Unclean elections wait for its answer (``awaited``), so its
+        # last answer need not hold them off. Other switches do not wait: its last answer counts until it answers.
         return tuple(sorted(holding - self._answers.registered.keys() if setting.name == UNCLEAN else holding))
 
     def _source(self, setting: Setting, value: str, texts: Mapping[BrokerId, str]) -> Source:

@@ -1,6 +1,6 @@
-"""Values that the controller leaves alone: those that parse and are not sound, and znodes in quarantine.
+"""Values that the controller does not act on: unsound ones that can be parsed, and znodes in quarantine.
 
-Both are judged per partition, so that one bad entry never costs a whole topic.
+Both are judged per partition, so that one bad entry does not stop a whole topic.
 """
 
 import re
@@ -19,12 +19,12 @@ _LEGAL_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class AssignmentFlaw(Enum):
-    """A flaw of one partition's assignment, and so what must be left alone."""
+    """A flaw of the assignment of one partition."""
 
     DUPLICATE_REPLICAS = "a broker holds two replicas"
-    """The whole partition is left alone."""
+    """The controller does not act on the partition."""
     REASSIGNMENT_OUTSIDE_REPLICAS = "adding or removing names a broker that is not among the replicas"
-    """Its reassignment is left alone; its leadership is served."""
+    """The controller does not act on its reassignment, but elects its leaders."""
     NO_REPLICAS = "no replicas"
     """The partition cannot be created and stays New."""
 
@@ -46,7 +46,7 @@ def _assignment_flaw(assignment: ReplicaAssignment) -> AssignmentFlaw | None:
 
 
 class LeadershipFlaw(Enum):
-    """A flaw of a partition state: alarmed, never repaired in silence; the partition is elected by the normal rules."""
+    """A flaw of a partition state. It is alarmed and not repaired as such; elections follow the normal rules."""
 
     EMPTY_ISR = "the ISR is empty"
     DUPLICATE_ISR = "the ISR names a broker twice"

@@ -1,4 +1,4 @@
-"""Text for people: numbers of things, and text from outside made safe to show."""
+"""Text for logs and answers: counts, and text from outside made safe to show."""
 
 
 def counted(number: int, thing: str) -> str:
@@ -9,7 +9,7 @@ def counted(number: int, thing: str) -> str:
 def visible(text: str) -> str:
     """The text on one line, with escapes for characters that would end it, steer a terminal, or be invisible.
 
-    Names that clients send, and what registrations of brokers hold, may be anything.
+    Names that clients send, and the content of registrations, may be any text.
     """
     if text.isprintable():
         return text

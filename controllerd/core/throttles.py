@@ -1,7 +1,7 @@
-"""How fast reassignments may copy, as brokers take it: which configurations of brokers and topics say so.
+"""The throttle of reassignments: the configurations of brokers and topics by which brokers limit replication.
 
-PURE. As ``kafka-reassign-partitions --throttle`` does it: a rate on every broker that sends or receives, and on each
-topic the replicas that are bound by it. And what was there before, so that the end leaves nothing behind.
+PURE. They are set as ``kafka-reassign-partitions --throttle`` does: a rate on every broker that sends or receives, and
+on each topic the replicas that it limits. The replaced values are kept, so that the end restores them.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Configs = Mapping[str, Config]
 
 
 class Bound(NamedTuple):
-    """One value that we set. ``mark``: the value, or its digest where it is long; ``before``: None where none was."""
+    """A value that the controller set: its ``mark`` (the value, or a digest of a long one), and the value before."""
 
     mark: str
     before: str | None
@@ -35,13 +35,13 @@ Bounds = Mapping[str, Mapping[str, Bound]]
 
 
 class ThrottleView(NamedTuple):
-    """The throttle that we set for reassignments. ``set_ms``: wall clock; ``rate``: bytes per second and broker."""
+    """The throttle of reassignments. ``set_ms``: wall clock; ``rate``: bytes per second and broker."""
 
     rate: int
     by: str
     set_ms: int
     partitions: frozenset[TopicPartition]
-    """The reassignments that it is for; when all of them are over, it is removed."""
+    """The partitions whose reassignment it limits; it is removed after the last one."""
 
 
 class Throttle(NamedTuple):
@@ -52,7 +52,7 @@ class Throttle(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """The configurations that a throttle would set, and the values to remember; or why it cannot, by entity."""
+    """The configurations that a throttle sets and the values to remember, or the refusals by entity."""
 
     configs: Configs
     bounds: Bounds
@@ -60,16 +60,17 @@ class Planned(NamedTuple):
 
 
 def mark_of(value: str) -> str:
-    """The mark of a value, to find out later whether it is still ours."""
+    """Return the mark of a value, by which the controller finds out later whether the value is still its own."""
     return value if len(value) <= _LONGEST_MARK else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
 
 
 def wanted_bounds(
     rate: int, moves: Iterable[tuple[TopicPartition, ReplicaAssignment, tuple[BrokerId, ...]]]
 ) -> dict[str, dict[str, str]]:
-    """The values that bound these moves, each a partition with its assignment and its target.
+    """Return the values that limit these moves, each a partition with its assignment and its target.
 
-    A broker that has the partition sends, and one that does not receives; a replica that is being added receives.
+    A broker that has the partition sends data, and a broker of the target that does not have it receives data. A
+    replica that is being added counts as receiving.
     """
     leaders, followers, brokers = dict[str, set[str]](), dict[str, set[str]](), set[BrokerId]()
     for (topic, partition), current, target in moves:
@@ -94,8 +95,8 @@ def _list(replicas: Iterable[str]) -> str:
 def plan_bounds(wanted: Configs, found: Configs, ours: Bounds, *, override: bool) -> Planned:
     """Put the wanted values into the configurations that were found.
 
-    A value that another client set stays where it says the same or more, and is a refusal otherwise, unless
-    ``override``. Ours are replaced, lists of ours grow.
+    A value of another client stays if it is the same or covers all replicas. Otherwise the entity is refused, or with
+    ``override`` the value is replaced. The controller's own rates are replaced, and its own lists of replicas grow.
     """
     configs, bounds, refusals = dict[str, Config](), dict[str, dict[str, Bound]](), dict[str, str]()
     for entity, values in wanted.items():

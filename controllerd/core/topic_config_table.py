@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 class TopicConfigRow(NamedTuple):
     """One config as the releases from ``since`` to ``until`` define it; None and empty tuples do not restrict it.
 
-    ``values`` are those of a string, ``elements`` those of a list. ``validator`` names a rule that
-    is not data. ``setting`` is the broker setting that holds where a topic does not set the config.
-    A config that ``is_internal`` is shown only where a topic sets it, with the text that was
-    written.
+    ``values`` are the allowed values of a string, ``elements`` the allowed elements of a list.
+    ``validator`` names a rule that is code (``topic_configs.py``). ``setting`` is the broker setting
+    that holds if a topic does not set the config. A config with ``is_internal`` is shown only if a
+    topic sets it, and then as the text that was written.
     """
 
     name: str
@@ -241,7 +241,7 @@ TOPIC_CONFIG_ROWS: Final = (
     TopicConfigRow("remote.log.copy.disable", "BOOLEAN", (3, 9), (3, 9), "false"),
     TopicConfigRow("remote.log.delete.on.disable", "BOOLEAN", (3, 9), (3, 9), "false"),
 )
-"""In the order in which Kafka checks their values."""
+"""The configs in the order in which Kafka checks their values."""
 
 FORMAT_VERSIONS: Final = (
     "0.8.0",

@@ -5,9 +5,9 @@ that it does not understand ends the start: one topic with ``message.format.vers
 every 2.8 broker down, whichever controller leads. So a new topic is judged by the releases of the
 live brokers (``topic_creation.py`` has the argument), and here by one of them.
 
-The sentences are those of that release's controller, and so is the order: unknown names, each
-value in the order of the table, the rules across values. The table is data, generated from the
-releases themselves (``topic_config_table.py``).
+The error messages are those of that release's controller, and the checks come in its order: unknown
+names, then each value in the order of the table, then the rules across values. The table is data,
+generated from the releases themselves (``topic_config_table.py``).
 """
 
 import math
@@ -28,13 +28,13 @@ from controllerd.core.topic_config_table import (
 from controllerd.errors import ControllerdError
 
 Value = int | float | bool | str | tuple[str, ...]
-"""A parsed config: what Kafka's type of it holds."""
+"""A parsed config, by its type in Kafka."""
 Check = Callable[[Value], str | None]
-"""Why a parsed value is not allowed, or None."""
+"""Returns why a parsed value is not allowed, or None."""
 
 
 class InvalidTopicConfig(ControllerdError):
-    """A config is unknown or invalid, or two contradict each other (error 40); the message says which.
+    """A config is unknown or invalid, or two contradict each other (error 40), as the message says.
 
     ``config`` is the name of the config to blame, always one of the given ones.
     """
@@ -45,7 +45,7 @@ class InvalidTopicConfig(ControllerdError):
 
 
 class ConfigType(Enum):
-    """Kafka's types of configs; the name is what an error calls them."""
+    """Kafka's types of configs, by the names in error messages."""
 
     INT = "INT"
     LONG = "LONG"
@@ -56,16 +56,16 @@ class ConfigType(Enum):
 
 
 class ConfigRule(NamedTuple):
-    """One config: how its text is read, and what the value may be."""
+    """The rule of one config: the type of its text, and the allowed values."""
 
     type: ConfigType
     check: Check | None = None
     each: Check | None = None
-    """For each element of a list; the error names the element only."""
+    """The check of each element of a list; the error names only the element."""
     default: str | None = None
-    """The value where a topic does not set it; None means a setting of the broker."""
+    """The value of a topic that does not set the config; None if a setting of the broker gives it."""
     is_internal: bool = False
-    """Whether brokers show it only where a topic sets it, with the text that was written."""
+    """Whether brokers show the config only if a topic sets it, and then as the text that was written."""
 
 
 MAX_LONG: Final = 2**63 - 1
@@ -84,7 +84,7 @@ _REMOTE_STORAGE: Final = "remote.storage.enable"
 _REMOTE_FLAGS: Final = ("remote.log.delete.on.disable", "remote.log.copy.disable")
 _FORMAT_VERSIONS: Final = tuple(FORMAT_VERSIONS)
 _LAST_STEPS: Final = {version.partition("-IV")[0]: version for version in _FORMAT_VERSIONS}
-"""The protocol version with its last step by its name without one; the oldest versions have no steps."""
+"""By protocol version without a step (``2.7``), the version with its last step (``2.7-IV2``); the oldest have none."""
 _LENIENT: Final = "ApiVersionValidator"
 """The syntax of protocol versions for releases up to 3.2: these ignore dots at the end, too."""
 
@@ -208,9 +208,9 @@ def check_topic_configs(
 ) -> dict[str, Value]:
     """Return the parsed values of the configs of a new topic, as brokers of ``release`` read them.
 
-    A config that is not given counts as Kafka's own default, but a retention that brokers from 3.0
-    to 3.5 compare a local one with has to be given. ``tiered_storage`` is whether the brokers have
-    ``remote.log.storage.system.enable`` (KIP-405).
+    A config that is not given counts as Kafka's own default. The exception is the retention: brokers
+    from 3.0 to 3.5 compare a local retention with it, so it must be given together with a local one.
+    ``tiered_storage`` is whether the brokers have ``remote.log.storage.system.enable`` (KIP-405).
 
     :raises InvalidTopicConfig: brokers of this release would refuse the configs, or could not load the topic.
     """
@@ -297,7 +297,7 @@ def shown_config(value: Value) -> str:
 
 
 def _shown_float(value: float) -> str:
-    if math.isnan(value):  # no range leaves it out
+    if math.isnan(value):  # NaN passes each check of a range, because every comparison with it is false
         return "NaN"
     if value in {float("inf"), float("-inf")}:
         return "Infinity" if value > 0 else "-Infinity"
@@ -340,7 +340,7 @@ def _check_remote_storage(values: Mapping[str, Value], *, tiered_storage: bool) 
 
 
 def _check_local_retention(values: Mapping[str, Value], whole: str, default: int) -> None:
-    """Local retention may not exceed the whole retention; -1 is without limit, -2 the same as the whole."""
+    """Check that local retention does not exceed the whole retention; -1 is without limit, -2 the whole retention."""
     total, local = _number(values.get(whole, default)), _number(values.get(f"local.{whole}", -2))
     if total < 0 or local == -2:
         return
@@ -353,11 +353,12 @@ def _check_local_retention(values: Mapping[str, Value], whole: str, default: int
 def _check_local_retention_always(values: Mapping[str, Value], release: Release) -> None:
     """Check the rules that brokers from 3.0 to 3.5 apply whenever they load a topic, even without remote storage.
 
-    Unlike later releases they take a retention of -1 (no limit) for less than any local one
-    (``LogConfig``). Where the topic has no retention of its own, each broker compares with its own
-    log.retention.ms, .minutes, .hours or .bytes, which can differ from broker to broker and change
-    before the next start. No local retention fits all of them (not even 0, where one is without
-    limit), and one that does not fit ends the start. So the topic has to name its retention, too.
+    Unlike later releases, these brokers take a retention of -1 (no limit) for less than any local
+    retention (``LogConfig``). If the topic has no retention of its own, each broker compares the local
+    one with its own log.retention.ms, .minutes, .hours or .bytes, which can differ from broker to
+    broker and change before the next start. No local retention fits all of these settings (not even 0,
+    if one of them is without limit), and a broker does not start with one that does not fit. So the
+    topic has to name its retention, too.
     """
     for whole in _RETENTION_DEFAULTS:
         local = _number(values.get(f"local.{whole}", -2))

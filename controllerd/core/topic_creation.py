@@ -1,21 +1,24 @@
-"""One requested topic against the facts of the cluster: where its replicas go, or why it is refused.
+"""The rules of topic creation: the placement of the replicas of a requested topic, or its refusal.
 
-The rules, their order and their sentences are those of Kafka's own controller, but for what would do harm: a manual
-assignment without replicas, with a negative broker or partition, or with an id of our own range is refused here.
+The rules, their order and their error messages are those of Kafka's own controller, with one exception. A manual
+assignment without replicas, with a negative broker or partition, or with an id of controllerd is refused, because it
+would do harm.
 
 The configs are judged by the releases of all brokers, not by one release. Every broker, whatever it
 hosts, reads the configs of all topics at each of its starts (``LogManager.fetchTopicConfigOverrides``),
-and the start ends at a config that its release does not understand. Kafka's own controller judges by
-the release of the broker that it runs in, so that in a rolling upgrade the winner of the election
-decides which configs are accepted. Here each release has to accept them, the oldest first. A broker
-whose release is not known may be as old as the protocol version allows. The oldest alone would not be
-enough while releases are mixed: from 3.3 on brokers refuse ``flush.messages=0``, which 2.8 accepts.
+and it does not start with a config that its release does not understand. Kafka's own controller judges
+by the release of the broker that it runs in, so that in a rolling upgrade the winner of the election
+decides which configs are accepted. Here each release has to accept the configs, the oldest release
+first. A broker whose release is not known may be as old as the protocol version allows. To ask the
+oldest release alone would not be enough while releases are mixed: from 3.3 on, brokers refuse
+``flush.messages=0``, which 2.8 accepts.
 
-The live brokers alone would not be enough either: a broker that restarts is absent for a moment, and
-a topic that is created in that moment would end its start. So a broker that is not live is judged by,
-too, for as long as partitions are assigned to it. Its release is the last known one of this term; the
-controller that is elected next knows none, and the protocol version stands for it. Without replicas
-an absent broker is left out, because it may have been taken out of the cluster for good.
+To ask the releases of live brokers alone would not be enough either. A broker that restarts is absent
+for a moment, and a topic that is created in that moment could keep it from starting. So the release of
+an absent broker has to accept the configs, too, for as long as partitions are assigned to the broker.
+Its release is the last known one of this term; if none is known, as after a failover, the protocol
+version stands for it. An absent broker without replicas is left out, because it may have been removed
+from the cluster for good.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +34,7 @@ from controllerd.core.topic_configs import InvalidTopicConfig, check_topic_confi
 from controllerd.core.topic_names import TakenNames, name_problem
 
 DEFAULT_COUNT: Final = -1
-"""For partitions and replication factor: what the cluster is configured for (KIP-464)."""
+"""For partitions and replication factor: the default of the cluster (KIP-464)."""
 _PROTOCOL: Final = "inter.broker.protocol.version"
 Draw = Callable[[int], int]
 """A random number from 0 to below its argument."""
@@ -82,7 +85,7 @@ class CreationFacts:
         return dict(sorted(judges.items()))
 
     def _protocol_reason(self, *, is_needed: bool) -> str | None:
-        """Why the protocol version is judged by, or None where the releases of all brokers are known."""
+        """Why the release of the protocol version has to accept configs, too; None if all releases are known."""
         if is_needed or self.racks.keys() - self.releases.keys():
             return _PROTOCOL
         unknown = [broker for broker, release in self.absent.items() if release is None]
@@ -94,7 +97,7 @@ _NO_FACTOR: Final = "No broker has said its default.replication.factor yet; name
 
 
 class PlannedTopic(NamedTuple):
-    """A topic that may be created as it is."""
+    """A topic that may be created, with its replicas and configs."""
 
     name: str
     assignment: Placement
@@ -114,7 +117,7 @@ class PlannedTopic(NamedTuple):
 
 
 def plan_topic(wanted: TopicRequest, facts: CreationFacts, draw: Draw) -> PlannedTopic | Refusal:
-    """Where the topic goes and what is stored with it, or the first rule that it breaks. Nothing is changed by asking.
+    """Return the replicas and configs of the topic, or the refusal of the first rule that it breaks. Changes nothing.
 
     The caller has dealt with repeated names (``refused_names``), authorization and quotas.
     """
@@ -188,7 +191,7 @@ def _assignment_refusal(assignments: Mapping[int, tuple[BrokerId, ...]]) -> Refu
 
 
 def _assignment_problem(assignments: Mapping[int, tuple[BrokerId, ...]]) -> str | None:
-    """Why the request is malformed; a broker that is not known does not matter, as in Kafka."""
+    """Why the assignments are malformed, or None; as in Kafka, a broker in them need not be known."""
     if len(set(map(len, assignments.values()))) > 1:
         return "All partitions should have the same number of replicas"
     if any(len(set(replicas)) < len(replicas) for replicas in assignments.values()):
@@ -206,7 +209,7 @@ def _impossible_broker(brokers: Iterable[BrokerId]) -> str | None:
 
 
 def _as_scala_prints(assignments: Mapping[int, tuple[BrokerId, ...]]) -> str:
-    """The problem in Kafka's words, which end with a map as Scala prints it; the same on every controller of 3.9."""
+    """The assignments as Scala prints a map of them in Kafka's message of 3.9."""
     entries = (f"{index} -> ArrayBuffer({', '.join(map(str, assignments[index]))})" for index in sorted(assignments))
     return f"HashMap({', '.join(entries)})"
 

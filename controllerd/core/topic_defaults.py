@@ -1,7 +1,7 @@
 """The default of a topic config: the brokers' setting of another name, or Kafka's own.
 
 New topics are answered with all of their configs (KIP-525). Kafka's controller takes the rest from its own settings as
-a broker; a controller that is no broker makes the same values from what a broker says about itself.
+a broker; a controller that is no broker computes the same values from the settings of a broker.
 """
 
 from collections.abc import Iterable, Mapping
@@ -93,7 +93,7 @@ _SYNONYMS: Final[Mapping[str, tuple[_Synonym, ...]]] = {
         )
     },
 }
-"""Where it is not just the name with ``log.`` before it. The first that is set counts."""
+"""The broker settings of a topic config whose name is not ``log.`` and the name. The first one that is set counts."""
 
 
 def _synonyms(name: str) -> tuple[_Synonym, ...]:
@@ -104,7 +104,7 @@ BROKER_SETTINGS: Final = (
     *(each.name for name, rule in TOPIC_CONFIGS.items() if rule.default is None for each in _synonyms(name)),
     _PROTOCOL,
 )
-"""Every setting of a broker that is needed to know what holds for topics."""
+"""Every setting of a broker that is needed for the effective configs of topics."""
 
 
 def effective_configs(
@@ -144,7 +144,7 @@ def _effective(
     value = _special(name, _first_set(synonyms, broker), broker)
     if value is None:
         return None
-    # Kafka names the source of the first synonym even where the value is another one's.
+    # Kafka gives the source of the first synonym, even if the value comes from another synonym.
     first = broker.get(synonyms[0].name)
     return EffectiveConfig(name, value, first.source if first is not None else ConfigSource.DEFAULT_CONFIG)
 

@@ -1,6 +1,6 @@
-"""Which names a new topic may have: their letters and length, and the confusion of ``.`` and ``_`` in metric names.
+"""The rules for names of new topics: characters, length, and collisions of ``.`` and ``_`` in metric names.
 
-The sentences are the ones that Kafka's own controller gives, because scripts look for them.
+The sentences are those of Kafka's own controller, because scripts search for them.
 """
 
 import re
@@ -18,7 +18,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def name_problem(name: str) -> str | None:
-    """Why no topic can ever have this name (error 17), or None."""
+    """Return why no topic can have this name (error 17), or None."""
     reason = _reason(name)
     return None if reason is None else f"Topic name is invalid: {reason}"
 
@@ -41,9 +41,9 @@ def unified(name: str) -> str:
 
 
 def refused_names(names: Sequence[str]) -> dict[str, Refusal]:
-    """The topics of one CreateTopics request that are refused unseen: the name of Kafka's own log, and repeated names.
+    """Return the topics of a CreateTopics request that are refused before authorization, as in Kafka.
 
-    It comes before authorization, as in Kafka.
+    They are repeated names and the name of the log of KRaft.
     """
     refused = {
         name: Refusal(KafkaError.INVALID_REQUEST, "Found multiple entries for this topic.")
@@ -57,9 +57,9 @@ def refused_names(names: Sequence[str]) -> dict[str, Refusal]:
 
 
 class TakenNames:
-    """The names of all topics that have a znode, and which of them a new name would collide with.
+    """The names of all topics that have a znode, for the search for collisions.
 
-    It grows while a request is worked off, so that two of its own topics cannot collide either.
+    Each topic of a request is added, so that two topics of one request cannot collide either.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -70,19 +70,19 @@ class TakenNames:
         return name in self._names
 
     def add(self, name: str) -> None:
-        """A topic has been created."""
+        """Add the name of a topic that was created."""
         self._names.add(name)
         if self._by_unified is not None:
             self._by_unified[unified(name)].add(name)
 
     def colliding(self, name: str) -> list[str]:
-        """The other topics, by name, that a metric could not tell from this one."""
+        """Return the other topics, by name, whose metrics would have the same name."""
         if "." not in name and "_" not in name:
             return []
         return sorted(self._index().get(unified(name), set()) - {name})
 
     def _index(self) -> defaultdict[str, set[str]]:
-        """Made when first asked for: most names have neither of the two letters."""
+        """Return the index by unified name, made at the first call: most names have neither of the two characters."""
         if self._by_unified is None:
             self._by_unified = defaultdict(set)
             for name in self._names:

@@ -1,4 +1,4 @@
-"""The audit log as an instance opens, fills and shows it, whether it leads or only watches."""
+"""The parts of the audit log that a controller and an observer share: settings, exports, view, responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from controllerd.status.sources import AuditView
 
 
 def audit_settings(config: Config) -> AuditSettings:
-    """The section ``audit`` of the configuration, as the writer takes it."""
+    """Convert the section ``audit`` of the configuration into the settings of the writer."""
     audit = config.audit
     return AuditSettings(
         directory=audit.dir,
@@ -31,15 +31,16 @@ def audit_settings(config: Config) -> AuditSettings:
 
 
 def export_settings(config: Config) -> ExportSettings:
-    """Where heads of the log go."""
+    """Convert the configuration into the settings of the export of heads."""
     audit = config.audit
     return ExportSettings(float(audit.head_interval_s), audit.head_file, audit.head_key_file, audit.head_journal)
 
 
 @asynccontextmanager
 async def exporting(heads: HeadExporter) -> AsyncIterator[None]:
-    """Heads are exported while the block runs. :raises BadHead: the key is too short. :raises OSError: it, or the file
-    of heads, cannot be read.
+    """Export heads while the block runs.
+
+    :raises BadHead: the key is too short. :raises OSError: the key or the file of heads cannot be read.
     """
     await heads.open()
     task = asyncio.create_task(heads.run(), name="audit heads")
@@ -51,29 +52,29 @@ async def exporting(heads: HeadExporter) -> AsyncIterator[None]:
 
 
 def audit_view(audit: AuditWriter, heads: HeadExporter) -> AuditView:
-    """The log, as the status endpoint shows it."""
+    """The state of the audit log for the status endpoint."""
     trouble = audit.trouble or heads.trouble
     return AuditView(audit.records_written, audit.records_lost, trouble, audit.bytes_written, audit.syncs, audit.sync_s)
 
 
 class RecordedExchanges:
-    """Writes every answer of a broker into the audit log."""
+    """Records every response of a broker."""
 
     def __init__(self, audit: AuditLog, *, in_full: bool = False) -> None:
-        """``in_full``: with the code of every partition, and not only of those with an error."""
+        """``in_full``: record the error code of every partition, and not only those of failed ones."""
         self._audit = audit
         self._in_full = in_full
 
     def on_taken(self, broker: BrokerId, waited_s: float) -> None:
-        """Nothing to record: the answer tells enough."""
+        """Record nothing: the response has all values."""
 
     def on_request(
         self, broker: BrokerId, request: ControlRequest, version: int, correlation_id: int, bytes_sent: int
     ) -> None:
-        """Requests are recorded when they are queued; the attempts are counted in the answer."""
+        """Record nothing: requests are recorded when they are queued, and the response has the attempts."""
 
     def on_response(self, exchange: Exchange) -> None:
-        """Record an answer with everything that makes it findable."""
+        """Record the response, with the values that identify its request."""
         errors = exchange.response.partition_errors
         self._audit.record(
             ResponseRecord(

@@ -1,8 +1,8 @@
 """Compares the controller's state with ZooKeeper and with the metadata that brokers give to clients, on request.
 
-Everything is read off the path of events, in batches, and compared with the published snapshot at that moment. Where
-something differs, all is read again some seconds later: a difference counts if it is still the same, else it was a
-change on its way.
+The comparison runs beside the event task. It reads in batches and compares with the published snapshot at that moment.
+If it finds differences, a second pass reads everything again some seconds later. A difference counts only if both
+passes find it; otherwise it was a change in progress.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from typing import Final
 
 from controllerd.api.broker_versions import plaintext_endpoint
 from controllerd.core.model import Broker, BrokerId, Features
-from controllerd.daemon.differences import KnownCluster, of_brokers, of_deletions, of_metadata, of_topic
+from controllerd.daemon.differences import PublishedCluster, of_brokers, of_deletions, of_metadata, of_topic
 from controllerd.slicer import Slicer, Turnstile
 from controllerd.snapshot import ClusterSnapshot
-from controllerd.status.reads.comparison import Comparison, Differing, Progress
+from controllerd.status.reads.comparison import Comparison, ComparisonProgress, Differing
 from controllerd.views import TopicView
 from controllerd.zk import paths
 from controllerd.zk.access import ZooKeeper
@@ -24,31 +24,31 @@ from wire.errors import WireError
 from wire.metadata import EncodedMetadata, fetch_encoded_metadata, walk_topics
 from wire.transport import PLAINTEXT, Transport
 
-LOOK_AGAIN_S: Final = 2.0
-"""Seconds that a change on its way may take."""
+SECOND_PASS_S: Final = 2.0
+"""The pause before the second pass, in seconds: a change in progress may take so long."""
 _ASK_S: Final = 10.0
 
 _READING, _COMPARING, _ASKING = 2.0, 1.0, 2.5
-"""How long each stage takes beside the others, with each broker: about so at 100,000 partitions."""
-_SPARED: Final = 0.1
-"""Of the first look: so much of the way is kept for a second one that only its very end may call for."""
+"""The relative durations of the stages, the last one per broker, as measured at 100,000 partitions."""
+_SECOND_PASS_SHARE: Final = 0.1
+"""The share of the first pass that the progress reserves for a second pass."""
 
 
 @dataclass(slots=True)
-class _Look:
-    """One reading of ZooKeeper and the brokers, and what it found."""
+class _Pass:
+    """One pass: its readings of ZooKeeper and the brokers, and the differences found."""
 
-    progress: Progress
+    progress: ComparisonProgress
     work: float
-    """Of all its stages, by the brokers that are there when it begins."""
+    """The work of all stages, with the brokers that are live at its beginning."""
     again_s: float | None
-    """How long to wait before the look that follows where anything differs; None: that is this one, or is expected."""
+    """The pause before the second pass; None in the second pass, or if it is announced already."""
     prefix: str = ""
     found: set[Differing] = field(default_factory=set)
     partitions: int = 0
     brokers: list[BrokerId] = field(default_factory=list)
-    untold: dict[int, str] = field(default_factory=dict)
-    picture: ClusterImage | None = None
+    unanswered: dict[int, str] = field(default_factory=dict)
+    image: ClusterImage | None = None
 
     def enter(self, stage: str, work: float) -> None:
         """Begin a stage."""
@@ -56,14 +56,14 @@ class _Look:
         self.progress.enter(self.prefix + stage, work)
 
     def expect_another(self) -> None:
-        """Announce a second reading, as soon as anything differs."""
+        """Announce the second pass to the progress, as soon as a difference is found."""
         if self.found and self.again_s is not None:
-            self.progress.expect(self.work * (1 - _SPARED), self.again_s)
+            self.progress.expect(self.work * (1 - _SECOND_PASS_SHARE), self.again_s)
             self.again_s = None
 
 
-class Comparing:
-    """Makes one comparison at a time; a request that comes meanwhile waits for its own."""
+class ClusterComparison:
+    """Makes one comparison at a time; further requests wait for their turn."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class Comparing:
         *,
         transport: Transport = PLAINTEXT,
         turnstile: Turnstile | None = None,
-        again_s: float = LOOK_AGAIN_S,
+        again_s: float = SECOND_PASS_S,
     ) -> None:
-        """``zk`` returns the present session, ``features`` the optional behaviour that is allowed now.
+        """``zk`` returns the current session, ``features`` the features in use.
 
-        ``listener`` is the one between brokers.
+        ``listener`` is the inter-broker listener.
         """
         self._turnstile = turnstile or Turnstile()
         self._snapshot = snapshot
@@ -89,74 +89,76 @@ class Comparing:
         self._again_s = again_s
         self._turn = asyncio.Lock()
 
-    async def compare(self, with_brokers: bool, progress: Progress) -> Comparison:
-        """Compare now, and report the progress. :raises StoreUnavailable: ZooKeeper cannot be read."""
+    async def compare(self, with_brokers: bool, progress: ComparisonProgress) -> Comparison:
+        """Compare now and report the progress. :raises StoreUnavailable: ZooKeeper cannot be read."""
         async with self._turn:
-            work = _READING + _COMPARING + _ASKING * len(self._asked(with_brokers))
-            look = _Look(progress, work, self._again_s)
-            progress.expect(work * (1 + _SPARED))
-            await self._look(look, None, with_brokers)
-            if look.found:
-                look = await self._look_again(look, with_brokers)
+            work = _READING + _COMPARING + _ASKING * len(self._brokers_to_ask(with_brokers))
+            current = _Pass(progress, work, self._again_s)
+            progress.expect(work * (1 + _SECOND_PASS_SHARE))
+            await self._run_pass(current, None, with_brokers)
+            if current.found:
+                current = await self._second_pass(current, with_brokers)
         return Comparison(
             differences=tuple(
-                sorted(_completed(look.found), key=lambda each: (each.subject, each.field, each.broker or ""))
+                sorted(_completed(current.found), key=lambda each: (each.subject, each.field, each.broker or ""))
             ),
-            partitions=look.partitions,
-            brokers=tuple(look.brokers),
-            untold=look.untold,
+            partitions=current.partitions,
+            brokers=tuple(current.brokers),
+            unanswered=current.unanswered,
         )
 
-    def _asked(self, with_brokers: bool) -> Sequence[Broker]:
+    def _brokers_to_ask(self, with_brokers: bool) -> Sequence[Broker]:
         return sorted(self._snapshot.brokers.values(), key=lambda each: each.id) if with_brokers else ()
 
-    async def _look_again(self, first: _Look, with_brokers: bool) -> _Look:
+    async def _second_pass(self, first: _Pass, with_brokers: bool) -> _Pass:
         first.expect_another()
-        first.progress.enter("looking again")
+        first.progress.enter("comparing again")
         await asyncio.sleep(self._again_s)
         first.progress.resume()
-        look = _Look(first.progress, first.work, None, "looking again: ")
-        await self._look(look, first.picture, with_brokers)
-        look.found &= first.found
-        return look
+        current = _Pass(first.progress, first.work, None, "comparing again: ")
+        await self._run_pass(current, first.image, with_brokers)
+        current.found &= first.found
+        return current
 
-    async def _look(self, look: _Look, last: ClusterImage | None, with_brokers: bool) -> None:
+    async def _run_pass(self, current: _Pass, last: ClusterImage | None, with_brokers: bool) -> None:
         slicer = await self._turnstile.slicer()
-        look.enter("reading ZooKeeper", _READING)
+        current.enter("reading ZooKeeper", _READING)
         expected = _znodes(self._snapshot)
-        look.picture = await read_image(self._zk(), last, slicer, lambda read: look.progress.advance(read / expected))
-        look.enter("comparing with ZooKeeper", _COMPARING)
-        await self._compare_with_zookeeper(look.picture, look, slicer)
-        asked = self._asked(with_brokers)
+        current.image = await read_image(
+            self._zk(), last, slicer, lambda read: current.progress.advance(read / expected)
+        )
+        current.enter("comparing with ZooKeeper", _COMPARING)
+        await self._compare_with_zookeeper(current.image, current, slicer)
+        asked = self._brokers_to_ask(with_brokers)
         for number, broker in enumerate(asked, 1):
-            look.enter(f"asking broker {broker.id} ({number} of {len(asked)})", _ASKING)
-            await self._compare_with_broker(broker, look, slicer)
+            current.enter(f"asking broker {broker.id} ({number} of {len(asked)})", _ASKING)
+            await self._compare_with_broker(broker, current, slicer)
 
-    async def _compare_with_zookeeper(self, picture: ClusterImage, look: _Look, slicer: Slicer) -> None:
-        memory = KnownCluster.of(self._snapshot)
-        look.found.update(of_brokers(picture, memory))
-        look.found.update(of_deletions(picture, memory))
-        look.partitions = _partitions(memory.topics)
-        names = sorted({*picture.names(paths.BROKER_TOPICS), *memory.topics})
+    async def _compare_with_zookeeper(self, image: ClusterImage, current: _Pass, slicer: Slicer) -> None:
+        published = PublishedCluster.of(self._snapshot)
+        current.found.update(of_brokers(image, published))
+        current.found.update(of_deletions(image, published))
+        current.partitions = _partitions(published.topics)
+        names = sorted({*image.names(paths.BROKER_TOPICS), *published.topics})
         for number, name in enumerate(names):
-            look.progress.advance(number / len(names))
-            await _take(of_topic(name, picture, memory, self._features()), look, slicer)
+            current.progress.advance(number / len(names))
+            await _collect(of_topic(name, image, published, self._features()), current, slicer)
 
-    async def _compare_with_broker(self, broker: Broker, look: _Look, slicer: Slicer) -> None:
+    async def _compare_with_broker(self, broker: Broker, current: _Pass, slicer: Slicer) -> None:
         endpoint = plaintext_endpoint(broker, self._listener)
         if endpoint is None:
-            look.untold[broker.id] = f"it has no plaintext listener {self._listener}"
+            current.unanswered[broker.id] = f"it has no plaintext listener {self._listener}"
             return
         try:
             answer = await self._ask(endpoint.host, endpoint.port)
-            told = of_metadata(broker.id, walk_topics(answer), KnownCluster.of(self._snapshot))
-            await _take(told, look, slicer, expected=2 * look.partitions)
+            differing = of_metadata(broker.id, walk_topics(answer), PublishedCluster.of(self._snapshot))
+            await _collect(differing, current, slicer, expected=2 * current.partitions)
         except (OSError, WireError) as error:
-            look.untold[broker.id] = (
-                f"it did not tell in {_ASK_S:g} s" if isinstance(error, TimeoutError) else str(error)
+            current.unanswered[broker.id] = (
+                f"it did not answer in {_ASK_S:g} s" if isinstance(error, TimeoutError) else str(error)
             )
             return
-        look.brokers.append(broker.id)
+        current.brokers.append(broker.id)
 
     async def _ask(self, host: str, port: int) -> EncodedMetadata:
         return await fetch_encoded_metadata(
@@ -164,19 +166,19 @@ class Comparing:
         )
 
 
-async def _take(differing: Iterator[Differing | None], look: _Look, slicer: Slicer, expected: int = 0) -> None:
-    """``expected``: the approximate number of steps of this stage; 0: its progress is reported elsewhere."""
+async def _collect(differing: Iterator[Differing | None], current: _Pass, slicer: Slicer, expected: int = 0) -> None:
+    """Collect the differences. ``expected``: the approximate number of steps; 0 if progress is reported elsewhere."""
     for number, each in enumerate(differing, 1):
         if each is not None:
-            look.found.add(each)
+            current.found.add(each)
         if slicer.is_due:
             if expected:
-                look.progress.advance(number / expected)
+                current.progress.advance(number / expected)
             await slicer.yield_to_loop()
 
 
 def _znodes(snapshot: ClusterSnapshot) -> int:
-    """The number of znodes to be read, as far as is known: of each topic two, and the states."""
+    """The approximate number of znodes to read: two for each topic, and one for each partition."""
     return max(1, 2 * len(snapshot.topics) + _partitions(snapshot.topics))
 
 
@@ -185,7 +187,10 @@ def _partitions(topics: Mapping[str, TopicView]) -> int:
 
 
 def _completed(found: set[Differing]) -> Iterator[Differing]:
-    """The differences of brokers with ZooKeeper's value beside them: ours, unless that differs, too."""
+    """The differences; each one of a broker gets ZooKeeper's value.
+
+    That is the controller's value, unless ZooKeeper differs from the controller as well.
+    """
     in_zookeeper: Mapping[tuple[str, str], str | None] = {
         (each.subject, each.field): each.zookeeper for each in found if each.broker is None
     }

@@ -1,4 +1,4 @@
-"""The differences between the controller's state and ZooKeeper's, and between it and a broker's metadata."""
+"""The differences of the controller's state from ZooKeeper and from the metadata of a broker."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,45 +20,47 @@ Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownCluster:
-    """The cluster as this instance knew it at one moment."""
+class PublishedCluster:
+    """The cluster in the published snapshot at one moment."""
 
     brokers: Mapping[BrokerId, Broker]
     topics: Mapping[str, TopicView]
     quarantine: Mapping[str, str]
 
     @classmethod
-    def of(cls, snapshot: ClusterSnapshot) -> "KnownCluster":
-        """The present state; later publications do not change it."""
+    def of(cls, snapshot: ClusterSnapshot) -> "PublishedCluster":
+        """Copy the current snapshot, so that later publications do not change it."""
         return cls(snapshot.brokers, dict(snapshot.topics), snapshot.quarantine)
 
 
 # -- ZooKeeper ---------------------------------------------------------------------------------------------------------
 
 
-def of_brokers(picture: ClusterImage, memory: KnownCluster) -> Iterator[Differing]:
-    """Registrations of another life than the one we know, or that only one side has."""
-    registered = {paths.parse_broker_id(name): name for name in picture.names(paths.BROKER_IDS)}
-    for broker in sorted({id_ for id_ in registered if id_ is not None} | memory.brokers.keys()):
+def of_brokers(znodes: ClusterImage, published: PublishedCluster) -> Iterator[Differing]:
+    """Differences in broker registrations: another broker epoch, or a registration on one side only."""
+    registered = {paths.parse_broker_id(name): name for name in znodes.names(paths.BROKER_IDS)}
+    for broker in sorted({id_ for id_ in registered if id_ is not None} | published.brokers.keys()):
         path = f"{paths.BROKER_IDS}/{registered.get(broker, broker)}"
-        node, known = picture.nodes.get(path), memory.brokers.get(broker)
-        if path not in memory.quarantine:
+        node, known = znodes.nodes.get(path), published.brokers.get(broker)
+        if path not in published.quarantine:
             theirs = None if node is None else node.czxid
             yield from _between(f"broker {broker}", {"epoch": theirs}, {"epoch": known.epoch if known else None})
 
 
-def of_deletions(picture: ClusterImage, memory: KnownCluster) -> Iterator[Differing]:
-    """Topics that are to be deleted by one side only."""
-    asked = set(picture.names(paths.DELETE_TOPICS)) & set(picture.names(paths.BROKER_TOPICS))
-    known = {name for name, topic in memory.topics.items() if topic.deletion is not None}
+def of_deletions(znodes: ClusterImage, published: PublishedCluster) -> Iterator[Differing]:
+    """Topics whose deletion is requested on one side only."""
+    asked = set(znodes.names(paths.DELETE_TOPICS)) & set(znodes.names(paths.BROKER_TOPICS))
+    known = {name for name, topic in published.topics.items() if topic.deletion is not None}
     for name in sorted(asked ^ known):
         yield Differing(name, "deletion", _asked(name in asked), _asked(name in known))
 
 
-def of_topic(name: str, picture: ClusterImage, memory: KnownCluster, features: Features) -> Iterator[Differing | None]:
-    """One topic, partition by partition; None for each that is the same."""
-    node, known, path = picture.nodes.get(paths.topic(name)), memory.topics.get(name), paths.topic(name)
-    if path in memory.quarantine:
+def of_topic(
+    name: str, znodes: ClusterImage, published: PublishedCluster, features: Features
+) -> Iterator[Differing | None]:
+    """Differences of one topic, partition by partition; None after each partition."""
+    node, known, path = znodes.nodes.get(paths.topic(name)), published.topics.get(name), paths.topic(name)
+    if path in published.quarantine:
         return
     if node is None or known is None:
         yield from _between(name, {"topic": _there(node)}, {"topic": _there(known)})
@@ -74,15 +76,15 @@ def of_topic(name: str, picture: ClusterImage, memory: KnownCluster, features: F
         tp = TopicPartition(name, number)
         view, is_hidden = views.get(number), known.is_hidden
         yield from _between(str(tp), _assigned(image.assignments.get(number)), _assigned(view and view.assignment))
-        if view is not None and not is_hidden and tp.state_path not in memory.quarantine:
-            yield from _of_state(tp, picture, view.leadership, features)
+        if view is not None and not is_hidden and tp.state_path not in published.quarantine:
+            yield from _of_state(tp, znodes, view.leadership, features)
         yield None
 
 
 def _of_state(
-    tp: TopicPartition, picture: ClusterImage, known: LeaderAndIsr | None, features: Features
+    tp: TopicPartition, znodes: ClusterImage, known: LeaderAndIsr | None, features: Features
 ) -> Iterator[Differing]:
-    node = picture.nodes.get(tp.state_path)
+    node = znodes.nodes.get(tp.state_path)
     try:
         state = None if node is None else codecs.decode_state(tp, node.data, node.version)
     except BadZnode as bad:
@@ -92,7 +94,7 @@ def _of_state(
 
 
 def _state(state: LeaderAndIsr | None, features: Features) -> Values:
-    """The fields that must be equal. Below 2.7-IV2 leaders change ISRs themselves and notify late (KIP-497)."""
+    """The fields to compare. Below 2.7-IV2 leaders write ISRs themselves and notify the controller late (KIP-497)."""
     if state is None:
         return {"leader": None}
     leading = {"leader": state.leader, "leader epoch": state.leader_epoch}
@@ -105,48 +107,52 @@ def _state(state: LeaderAndIsr | None, features: Features) -> Values:
 
 
 def of_metadata(
-    broker: BrokerId, told: Iterable[TopicMetadata | None], memory: KnownCluster
+    broker: BrokerId, topics: Iterable[TopicMetadata | None], published: PublishedCluster
 ) -> Iterator[Differing | None]:
-    """A broker's metadata against our state; None for each step without a difference.
+    """Differences of a broker's metadata from the published state; None for each step without a difference.
 
-    :raises WireError: while iterating, where ``told`` does.
+    :raises WireError: during the iteration, if ``topics`` raises it.
     """
     seen = set[str]()
-    for topic in told:
+    for topic in topics:
         if topic is None:
             yield None
             continue
         seen.add(topic.name)
-        if topic.name in memory.topics:
-            yield from _of_topic_told(broker, topic.name, topic.partitions, memory)
+        if topic.name in published.topics:
+            yield from _of_topic_metadata(broker, topic.name, topic.partitions, published)
         else:
             yield _only_there(broker, topic.name)
-    for name in sorted(memory.topics.keys() - seen):
-        yield from _of_topic_told(broker, name, {}, memory)
+    for name in sorted(published.topics.keys() - seen):
+        yield from _of_topic_metadata(broker, name, {}, published)
 
 
-def _of_topic_told(
-    broker: BrokerId, name: str, rows: Mapping[int, PartitionMetadata], memory: KnownCluster
+def _of_topic_metadata(
+    broker: BrokerId, name: str, rows: Mapping[int, PartitionMetadata], published: PublishedCluster
 ) -> Iterator[Differing | None]:
-    known = memory.topics[name]
-    if known.is_hidden or paths.topic(name) in memory.quarantine:
+    known = published.topics[name]
+    if known.is_hidden or paths.topic(name) in published.quarantine:
         return
     for view in known.partitions:
-        yield from _of_row(broker, TopicPartition(name, view.partition), rows.get(view.partition), view, memory)
+        yield from _of_row(broker, TopicPartition(name, view.partition), rows.get(view.partition), view, published)
         yield None
 
 
 def _of_row(
-    broker: BrokerId, tp: TopicPartition, row: PartitionMetadata | None, view: PartitionView, memory: KnownCluster
+    broker: BrokerId,
+    tp: TopicPartition,
+    row: PartitionMetadata | None,
+    view: PartitionView,
+    published: PublishedCluster,
 ) -> Iterator[Differing]:
-    if view.leadership is None:  # brokers are told of a partition with its first leader
+    if view.leadership is None:  # brokers learn of a partition with its first leader
         return
     if row is None:
         yield Differing(str(tp), "partition", THERE, THERE, f"{broker}: unknown")
         return
     leader, epoch, isr = view.leadership.leader, view.leadership.leader_epoch, view.leadership.isr
     ours: Values = {
-        "leader": leader if leader in memory.brokers else _NO_LEADER,
+        "leader": leader if leader in published.brokers else _NO_LEADER,
         "leader epoch": epoch,
         "isr": tuple(sorted(isr)),
         "replicas": view.assignment.replicas,
@@ -170,6 +176,7 @@ def _only_there(broker: BrokerId, topic: str) -> Differing:
 
 
 def _between(subject: str, theirs: Values, ours: Values) -> Iterator[Differing]:
+    """The differences between ZooKeeper's values (``theirs``) and the published ones (``ours``)."""
     for field in theirs.keys() | ours.keys():
         if theirs.get(field) != ours.get(field):
             yield Differing(subject, field, _text(theirs.get(field)), _text(ours.get(field)))

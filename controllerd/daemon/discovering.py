@@ -1,4 +1,4 @@
-"""The settings of the cluster in one instance: discovered in every role, kept on disk, used by the event task."""
+"""The settings of the cluster in one instance: discovered in every role, stored on disk, used by the event task."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,25 +19,25 @@ from wire.transport import Transport
 log = structlog.get_logger(__name__)
 
 FIRST_ANSWERS_S: Final = 1.5
-"""How long the first election of a process that knows no settings waits for the brokers' answers."""
+"""The wait for the brokers' answers before the first election of a process that knows no settings."""
 
 
 class Discovery:
-    """The known settings of brokers, and the task that asks for them."""
+    """The known settings of brokers, and the task that requests them."""
 
     def __init__(self, config: Config, memory: SettingsMemory, snapshot: ClusterSnapshot) -> None:
         self.book: Final = SettingsBook(config.cluster_settings)
         self._listener = config.kafka.inter_broker_listener_name
         self._memory = memory
         self._snapshot = snapshot
-        self._kept: Remembered | None = None
+        self._stored: Remembered | None = None
         self._poller: SettingsPoller | None = None
-        self._shown: Mapping[BrokerId, Broker] = {}
+        self._asked_brokers: Mapping[BrokerId, Broker] = {}
 
     async def recall(self) -> None:
-        """Begin with the settings that an earlier process of this cluster knew."""
-        self._kept = await self._memory.load(self._snapshot.cluster_id)
-        self.book.recall(self._kept)
+        """Load the settings that an earlier process of this cluster has stored."""
+        self._stored = await self._memory.load(self._snapshot.cluster_id)
+        self.book.recall(self._stored)
 
     def start(
         self,
@@ -46,68 +46,68 @@ class Discovery:
         now: Callable[[], float],
         transport: Transport,
     ) -> asyncio.Task[None]:
-        """Ask in the background, over the listener between brokers, until the task is cancelled.
+        """Request settings in the background, over the inter-broker listener, until the task is cancelled.
 
-        ``list_brokers`` returns the brokers that are registered in ZooKeeper; ``emit`` gets every
-        answer with anything new.
+        ``list_brokers`` returns the brokers that are registered in ZooKeeper. ``emit`` gets every new or changed
+        answer.
         """
 
         async def registered() -> Sequence[Broker]:
-            """The live brokers as this instance serves them; an instance that does not lead asks ZooKeeper."""
+            """The live brokers of the active controller's snapshot; other instances read ZooKeeper."""
             if self._snapshot.is_active:
                 return list(self._snapshot.brokers.values())
             return await list_brokers()
 
         self._poller = SettingsPoller(
-            self.book, registered, self._listener, emit, now, keep=self._keep, transport=transport
+            self.book, registered, self._listener, emit, now, keep=self._store, transport=transport
         )
         return asyncio.create_task(self._poller.run(), name="settings of brokers")
 
-    async def first_answers(self) -> None:
-        """Wait shortly for the brokers' answers before the first election of a process that knows none.
+    async def wait_for_first_answers(self) -> None:
+        """Wait for the brokers' answers before the first election of a process that knows no settings.
 
-        Every other election, and every takeover by a process that knows the settings, waits for no
-        broker.
+        The wait is bounded by ``FIRST_ANSWERS_S``. No other election, and no takeover by a process that knows the
+        settings, waits for a broker.
         """
         if self._poller is None or not self.book.needs_brokers:
             return
         try:
             async with asyncio.timeout(FIRST_ANSWERS_S):
-                await self._poller.has_heard_all.wait()
+                await self._poller.every_broker_answered.wait()
         except TimeoutError:
             log.warning("timed out waiting for broker settings", waited_s=FIRST_ANSWERS_S)
 
     def published(self) -> None:
-        """Have new brokers asked without waiting for the next round: the snapshot has changed."""
-        if self._poller is not None and self._snapshot.brokers != self._shown:
-            self._shown = self._snapshot.brokers
-            self._poller.look()
+        """Start a round at once if the brokers in the snapshot changed."""
+        if self._poller is not None and self._snapshot.brokers != self._asked_brokers:
+            self._asked_brokers = self._snapshot.brokers
+            self._poller.start_round()
 
     def learned(self) -> None:
-        """Start a round at once, after which the new content of the book is kept."""
+        """Start a round at once; at its end the changed settings are stored."""
         if self._poller is not None:
-            self._poller.look()
+            self._poller.start_round()
 
     def ask_soon(self) -> None:
-        """Have brokers asked again: their configuration changed in ZooKeeper."""
+        """Request the settings of all brokers again, because their configuration changed in ZooKeeper."""
         if self._poller is not None:
             self._poller.ask_soon()
 
     def channel_settings(self) -> ChannelSettings:
-        """The time-outs of channels to brokers."""
+        """The timeouts of the channels to brokers."""
         known = self.book.current
         return ChannelSettings(
             connect_timeout_s=known.number(SOCKET_TIMEOUT) / 1000,
             request_timeout_s=known.number(REQUEST_TIMEOUT) / 1000,
         )
 
-    async def _keep(self) -> None:
-        """Keep the settings; a failure is only logged, because the next start can ask for them again."""
+    async def _store(self) -> None:
+        """Store the settings. A failure is only logged, because the next start can request them again."""
         known = self.book.remembered()
-        if known == self._kept:
+        if known == self._stored:
             return
         try:
             await self._memory.save(self._snapshot.cluster_id, known)
-            self._kept = known
+            self._stored = known
         except OSError as error:
-            log.warning("settings of brokers cannot be kept", reason=str(error))
+            log.warning("failed to store broker settings", reason=str(error))

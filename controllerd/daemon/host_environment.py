@@ -1,4 +1,4 @@
-"""The parts that an instance takes from its machine: a simulation replaces them, and runs in virtual time."""
+"""The services of the machine that an instance uses. A simulation replaces them and runs in virtual time."""
 
 import base64
 import secrets
@@ -17,12 +17,12 @@ from wire.transport import PLAINTEXT, Transport
 
 
 def _boottime() -> float:
-    """Seconds that go on while the machine is suspended."""
+    """Monotonic seconds that go on while the machine is suspended (``CLOCK_BOOTTIME``)."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def new_topic_id() -> str:
-    """A random id as Kafka makes them: base64url without padding, never beginning with a dash (KIP-516)."""
+    """Make a random topic id as Kafka does: base64url without padding, never with a leading dash (KIP-516)."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):
@@ -31,17 +31,20 @@ def new_topic_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostEnvironment:
-    """Time, network, ZooKeeper's client and chance. The defaults are those of the machine."""
+    """Time, network, ZooKeeper client, random numbers, garbage collection and stored settings.
+
+    The defaults are those of the machine, but no settings are stored.
+    """
 
     clock: Clock = field(default_factory=SystemClock)
     boottime: Callable[[], float] = _boottime
-    """Seconds that go on while the process or the machine is suspended."""
+    """Monotonic seconds that go on while the machine is suspended (``CLOCK_BOOTTIME``)."""
     transport: Transport = PLAINTEXT
     kazoo: KazooDriver = THREADED
     new_topic_id: Callable[[], str] = new_topic_id
     draw: Callable[[int], int] = secrets.randbelow
-    """A random number from 0 to below its argument."""
+    """Draws a random number from 0 to below its argument."""
     collector: Collector = field(default_factory=Garbage)
     slicer: Callable[[], Slicer] = Slicer
-    memory: SettingsMemory = field(default_factory=NoMemory)
-    """The known settings of brokers, kept beyond the end of the process."""
+    stored_settings: SettingsMemory = field(default_factory=NoMemory)
+    """The settings that brokers reported, kept over a restart."""

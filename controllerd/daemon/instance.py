@@ -1,6 +1,6 @@
-"""The composition of one controller, without sockets of its own and without threads.
+"""Composes one controller, without listeners and threads.
 
-``Node`` puts the Kafka server, the audit writer and the status endpoint around it.
+``ControllerNode`` adds the Kafka server, the audit writer and the status endpoint.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from controllerd.audit.checkpoints import Checkpoints
 from controllerd.audit.settings import is_written
 from controllerd.clock import LoopTimers
 from controllerd.config.model import Config
-from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, RoleState, Runtime
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint
 from controllerd.core.mutation_quota import MutationQuotas
@@ -51,12 +51,13 @@ _STOP_S = 1.0
 _REOPEN_S = 1.0
 _BEATS_PER_TIMEOUT = 8
 _SAFE_SHARE = 2 / 3
-"""The server counts from the last ping, which may be a third of the session time-out old when the process freezes."""
+"""The freeze limit as a share of the session timeout. ZooKeeper counts from the last ping, which may be a third of the
+session timeout old."""
 _LONGEST_PAUSE_S = 2.0
 
 
 class Instance:
-    """One controller: its queue, session, channels and event loop. ``connect`` first, then ``serving``."""
+    """One controller: its queue, session, channels and event loop. Call ``connect`` first, then ``serving``."""
 
     def __init__(
         self,
@@ -69,23 +70,23 @@ class Instance:
     ) -> None:
         """``instance`` is the uuid of ``/controller``; ``advertised`` gives the endpoints that brokers connect to.
 
-        ``writer`` writes the audit log, and ``readers`` get the records after it.
+        ``writer`` writes the audit log; ``readers`` receive each record after it.
         """
         self.config = config
         self.around = around or HostEnvironment()
         self.queue = EventQueue(self.around.clock.monotonic)
         self.snapshot = ClusterSnapshot(config.node.id)
         self.stop = asyncio.Event()
-        """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
+        """Set when the instance must end. ``stop_reason`` is empty for an orderly end."""
         self.stop_reason = ""
         self.meters = Meters(self.around.clock.monotonic)
         self.watch = WriteWatch()
         self.bus = RecordBus(writer, before=[self.watch], after=[*readers, RecordMetrics(self.meters)])
         self._session_timeout_s = self._asked_timeout_s
-        """The session time-out: the requested one, and once there is a session the granted one."""
+        """The session timeout in seconds: the requested one, or the granted one once there is a session."""
         self.guard = FreezeGuard(self._session_timeout_s * _SAFE_SHARE, self.around.boottime, self._stop_sending)
         self.statistics = EventStatistics(self.meters.events)
-        self.discovery = Discovery(config, self.around.memory, self.snapshot)
+        self.discovery = Discovery(config, self.around.stored_settings, self.snapshot)
         self.settings = self.discovery.book
         self.topic_defaults = ConfiguredTopics(lambda: self.settings.current)
         self.timers = LoopTimers(self.queue.put)
@@ -95,12 +96,13 @@ class Instance:
         self.loop: EventLoop | None = None
         self.checkpoints = self._build_checkpoints()
         self.beat_within_s: float | None = None
-        """The longest time between two beats, as a watchdog wants it."""
+        """The longest time between two beats, as the watchdog requires."""
         self._instance = instance
         self._advertised = advertised
         self._records_seen = 0
         self._checking: asyncio.Task[None] | None = None
         self._denied: dict[tuple[BrokerId, int], float] = {}
+        """The time of the latest response with a stale epoch that put the leadership in doubt, by broker and epoch."""
 
     def end(self, reason: str = "") -> None:
         """Ask the instance to end; with a reason it is a failure."""
@@ -108,9 +110,9 @@ class Instance:
         self.stop.set()
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """The event loop and the heartbeat never end by themselves: without either of them the instance must end."""
+        """End the instance if one of its tasks failed: it cannot work without the event loop or the heartbeat."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.critical("a task that must not end failed", task=task.get_name(), exc_info=error)
+            log.critical("essential task failed", task=task.get_name(), exc_info=error)
             self.end(f"the task {task.get_name()} failed: {type(error).__name__}: {error}")
 
     # -- assembly ----------------------------------------------------------------------------------------------------
@@ -130,7 +132,8 @@ class Instance:
     async def connect(self) -> ZooKeeperClient:
         """Open the ZooKeeper session.
 
-        :raises StoreUnavailable: nobody answered in time. :raises RefusedToLead: this cluster must not be led by us.
+        :raises StoreUnavailable: no server answered in time.
+        :raises RefusedToLead: this instance must not lead this cluster.
         """
         zookeeper = self.config.zookeeper
         takes = self.config.controller.when_broker_holds == "takeover"
@@ -148,14 +151,14 @@ class Instance:
         self.client.session.when_timeout_is_granted(self._timeout_granted)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
-            await self.client.elector.eligibility()
+            await self.client.elector.check_eligibility()
             self.snapshot.cluster_id = await self.client.store.cluster.cluster_id()
             await self.discovery.recall()
             stack.pop_all()
         return self.client
 
     def _timeout_granted(self, timeout_s: float) -> None:
-        """Use the session time-out that ZooKeeper granted, whatever was requested."""
+        """Use the session timeout that ZooKeeper granted, which may differ from the requested one."""
         if timeout_s != self._session_timeout_s:
             log.info("zookeeper session timeout granted", asked_s=self._asked_timeout_s, granted_s=timeout_s)
         self._session_timeout_s = timeout_s
@@ -166,7 +169,7 @@ class Instance:
         return self.config.zookeeper.session_timeout_ms / 1000
 
     def take_from_brokers(self) -> None:
-        """From now on take the role from brokers without being asked, after ``connect``."""
+        """From now on take the role from brokers without a request. Call ``connect`` first."""
         assert self.client is not None
         self.client.elector.take_from_brokers()
 
@@ -179,12 +182,12 @@ class Instance:
             self.loop = self._build_loop(self.client, channels, partial(self._published, on_published))
             events = asyncio.create_task(self.loop.run(), name="events")
             heartbeat = asyncio.create_task(self.heartbeat(self.client, beat), name="heartbeat")
-            resting = asyncio.create_task(self.checkpoints.run(self._is_idle), name="checkpoints")
+            checkpoints = asyncio.create_task(self.checkpoints.run(self._is_idle), name="checkpoints")
             asking = self._start_asking(self.client)
-            for task in (events, heartbeat, resting, asking):
+            for task in (events, heartbeat, checkpoints, asking):
                 task.add_done_callback(self._task_ended)
-            stack.push_async_callback(self._stop, events, heartbeat, resting, asking)
-            await self.discovery.first_answers()
+            stack.push_async_callback(self._stop, events, heartbeat, checkpoints, asking)
+            await self.discovery.wait_for_first_answers()
             self.queue.put(Startup())
             yield
 
@@ -207,7 +210,7 @@ class Instance:
         return self.loop is not None and self.loop.current is None
 
     async def _stop(self, events: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
-        """Resign and end the loop, for a bounded time; then whatever still runs is cancelled."""
+        """Resign and end the loop, for a bounded time; then cancel the tasks that still run."""
         for task in others:
             task.cancel()
         if self._checking is not None:
@@ -215,13 +218,13 @@ class Instance:
         self.queue.clear_and_put(ShutdownEventThread())
         done, _ = await asyncio.wait({events}, timeout=_STOP_S)
         if not done:
-            log.warning("the event in work did not end in time", waited_s=_STOP_S)
+            log.warning("cancelled event that exceeded the stop timeout", waited_s=_STOP_S)
             events.cancel()
         await asyncio.gather(events, *others, return_exceptions=True)
         self.timers.clear()
 
     def _open_channels(self) -> ChannelManager:
-        """The channels to brokers, with what their troubles mean."""
+        """Open the channels to brokers, with the reactions to their alarms."""
         alarms = Alarms(
             stale_epoch=self._stale_epoch,
             caught_up=lambda broker: self.queue.put(BrokerRefresh(broker)),
@@ -248,20 +251,21 @@ class Instance:
             self.channels.disconnect()
 
     def _stale_epoch(self, broker: BrokerId, epoch: int) -> None:
-        """A broker knows a newer controller: nothing more leaves before ZooKeeper has said who leads.
+        """Hold all requests, because a broker knows a newer controller epoch, until ZooKeeper has confirmed the role.
 
-        A broker that says so again and again, though ZooKeeper does not, must not stop the others each time.
+        A broker that repeats this, although ZooKeeper confirms the role, must not stop the requests to other brokers
+        each time. So only its first response within a session timeout counts.
         """
         now = self.around.clock.monotonic()
-        said_at = self._denied.get((broker, epoch))
-        if said_at is None or now - said_at > self._session_timeout_s:
+        denied_at = self._denied.get((broker, epoch))
+        if denied_at is None or now - denied_at > self._session_timeout_s:
             self._denied[broker, epoch] = now
             self.guard.put_in_doubt("a broker knows a newer controller epoch")
         self.queue.put(ControllerChange())
 
     def _sender_failed(self, broker: BrokerId, error: Exception) -> None:
         self.bus.record(AlarmRecord("sender failed", f"broker {broker}: {type(error).__name__}: {error}"))
-        # Not at once: if it fails again, each round costs every broker an UpdateMetadata.
+        # The reopening is delayed: if the sender fails again, each round costs every broker an UpdateMetadata.
         self.timers.put_later(_REOPEN_S, BrokerRefresh(broker, reopen=True))
 
     def _may_send(self) -> bool:
@@ -271,7 +275,7 @@ class Instance:
     def _build_loop(
         self, client: ZooKeeperClient, channels: ChannelManager, on_published: Callable[[], None]
     ) -> EventLoop:
-        """The controller and the loop that drives it."""
+        """Build the controller and its event loop."""
         context, store, audit = self.context, client.store, self.bus
         client.session.when_lost(channels.shutdown)
         level = self.config.audit.level
@@ -294,7 +298,7 @@ class Instance:
             queue=self.queue,
             audit=audit,
             snapshot=self.snapshot,
-            role=Role(client.elector, client.elector.registrar, client.session.expire_handled),
+            role=RoleState(client.elector, client.elector.registrar, client.session.expire_handled),
             configs=self._cluster_configs(channels),
             runtime=Runtime(self.around.clock, self.timers, self.around.new_topic_id, self.around.draw),
         )
@@ -324,48 +328,48 @@ class Instance:
         return RequestBatch(self.config.node.id, context, inter_broker_listener=listener, our_entry=entry)
 
     def _our_entry(self, context: ControllerContext) -> Broker | None:
-        """This instance as brokers see it; a rack only if all of them have one, and then one of theirs."""
+        """The entry of this instance in UpdateMetadata. It has a rack of a broker, if all brokers have racks."""
         kafka = self.config.kafka
         endpoints = self._advertised()
         if kafka.mode == "hidden":
             return None
         if kafka.mode == "internal":
-            endpoints = tuple(e for e in endpoints if e.listener in kafka.reach.talked_over)
+            endpoints = tuple(e for e in endpoints if e.listener in kafka.reach.broker_listeners)
         rack = our_rack(context.brokers.values())
         return Broker(BrokerId(self.config.node.id), _NO_BROKER_EPOCH, endpoints, rack)
 
     # -- health ------------------------------------------------------------------------------------------------------
 
     async def heartbeat(self, client: ZooKeeperClient, beat: Callable[[], None]) -> None:
-        """Notice that the process slept, validate the epoch before anything leaves again, and feed the watchdog."""
+        """Notice freezes of the process, revalidate the epoch after them, and feed the watchdog."""
         within_s = self.beat_within_s or _LONGEST_PAUSE_S
         while True:
             await asyncio.sleep(min(self._session_timeout_s / _BEATS_PER_TIMEOUT, _LONGEST_PAUSE_S, within_s))
             self.guard.tick()
             connected = client.session.state is SessionState.CONNECTED
             if self.guard.is_in_doubt and connected and (self._checking is None or self._checking.done()):
-                # A task of its own: it may wait for ZooKeeper for longer than the watchdog does for us.
+                # A task of its own: it may wait for ZooKeeper longer than the watchdog allows.
                 self._checking = asyncio.create_task(self._revalidate(client), name="validation")
                 self._checking.add_done_callback(self._task_ended)
-            # Waiting for ZooKeeper is no fault of ours: a restart would not bring it back.
+            # The watchdog is fed while ZooKeeper is unavailable: a restart would not help.
             if not connected or self._has_progressed():
                 beat()
 
     def _has_progressed(self) -> bool:
-        """Whether the event worker is idle, or has done something since the last time we asked."""
+        """Whether the event worker is idle, or has recorded something since the last call."""
         before, self._records_seen = self._records_seen, self.watch.count
         return self.loop is None or self.loop.current is None or self._records_seen > before
 
     async def _revalidate(self, client: ZooKeeperClient) -> None:
-        log.warning("sending is held until ZooKeeper has said who leads", reason=self.guard.reason)
+        log.warning("held requests until the role is validated", reason=self.guard.reason)
         self.bus.record(AlarmRecord(self.guard.reason, "checking whether the role is still ours"))
         doubts = self.guard.doubts
         try:
-            await client.zk.sync()  # a server that lags behind would confirm a role that is lost
+            await client.zk.sync()  # a server that lags behind could confirm a lost role
             is_valid = self.context.epoch == 0 or await client.elector.is_ours()
         except StoreUnavailable as gone:
-            # The session ended in our sleep, as it mostly does. Expire ends the term; the next beat looks again.
-            log.warning("the session was lost meanwhile", reason=str(gone))
+            # The session usually expires during a freeze. Expire ends the term; the next beat validates again.
+            log.warning("lost session during validation of the role", reason=str(gone))
             return
         if is_valid:
             self.guard.revalidated(doubts)

@@ -1,10 +1,10 @@
-"""One instance as a process: the controller, and the Kafka server, audit writer and status endpoint around it."""
+"""One instance as a process: the controller with its Kafka server, audit writer and status endpoint."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from channel_manager.sender import Pending, SenderStats
+from channel_manager.sender import QueuedRequest, SenderStats
 from controllerd.api.replica_sizes import ReplicaSizes, polling
 from controllerd.api.server import KafkaServer
 from controllerd.api.server_settings import ServerListener
@@ -15,15 +15,15 @@ from controllerd.audit.writer import AuditWriter
 from controllerd.config.model import Config
 from controllerd.core.model import BrokerId, Endpoint
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
-from controllerd.daemon.comparing import Comparing
+from controllerd.daemon.comparing import ClusterComparison
 from controllerd.daemon.host_environment import HostEnvironment
 from controllerd.daemon.instance import Instance
 from controllerd.daemon.metering import measuring_lag
 from controllerd.daemon.reloading import Renewal
-from controllerd.daemon.role_memory import RoleMemory
+from controllerd.daemon.role_memory import RoleMemoryFile
 from controllerd.daemon.settings_memory import SettingsFile
 from controllerd.daemon.summaries import EventSummaries
-from controllerd.daemon.topic_settings import KeptSettings
+from controllerd.daemon.topic_settings import CachedTopicSettings
 from controllerd.errors import BadZnode
 from controllerd.identity import Identity
 from controllerd.kafkalogs.sink import KafkaLogs
@@ -38,11 +38,11 @@ from controllerd.zk.access import ZooKeeper
 from controllerd.zk.store_cluster import put_audit_head
 
 _CLOSE_S = 0.5
-"""Seconds that the end may wait for logs that nothing depends on."""
+"""The longest wait at the end for Kafka's own logs, in seconds."""
 
 
-class Node:
-    """One instance with everything it owns, from the queue to the sockets. Made by ``open_node``."""
+class ControllerNode:
+    """One instance with everything that it owns, from the queue to the sockets. ``open_node`` makes it."""
 
     def __init__(self, config: Config, identity: Identity) -> None:
         self.config = config
@@ -50,8 +50,8 @@ class Node:
         self.has_audit_failed = False
         self.http_port = 0
         self.renewals: list[Renewal] = []
-        """Secrets that are read anew when the daemon reloads."""
-        around = HostEnvironment(memory=SettingsFile(config.node.data_dir))
+        """Functions that read files of secrets again when the daemon reloads."""
+        around = HostEnvironment(stored_settings=SettingsFile(config.node.data_dir))
         self.audit = AuditWriter(audit_settings(config), config.node.id, around.clock, on_resign=self._audit_failed)
         put_head = self._put_head if config.audit.head_znode else None
         self.heads = HeadExporter(export_settings(config), self.audit, around.clock.now_ms, put_head)
@@ -73,7 +73,7 @@ class Node:
             now=around.clock.monotonic,
             transport=around.transport,
             shared=SharedVersions(lambda: self.instance.settings.policy.protocol_release, identity.data_dir),
-            between_brokers=config.kafka.reach.talked_over,
+            between_brokers=config.kafka.reach.broker_listeners,
         )
         self.sizes = ReplicaSizes(
             self.snapshot,
@@ -82,7 +82,7 @@ class Node:
             transport=around.transport,
         )
         self.turnstile = Turnstile(lambda: self._worker_view().is_brief)
-        self.comparing = Comparing(
+        self.comparing = ClusterComparison(
             self.snapshot,
             lambda: self.zookeeper,
             lambda: self.instance.context.features,
@@ -98,7 +98,7 @@ class Node:
 
     @property
     def bus(self) -> RecordBus:
-        """Takes records for the audit log and its readers."""
+        """The bus that gives records to the audit log and its readers."""
         return self.instance.bus
 
     @property
@@ -107,13 +107,16 @@ class Node:
         return self.instance.snapshot
 
     def _audit_failed(self, reason: str) -> None:
-        """The audit log cannot be written and the configuration says not to go on. Called in the writer's thread."""
+        """End the instance, because the audit log cannot be written and ``on_failure`` is ``resign``.
+
+        Called in the writer's thread.
+        """
         self.has_audit_failed = True
         self._running_loop.call_soon_threadsafe(self.instance.end, f"the audit log cannot be written: {reason}")
 
     @property
     def zookeeper(self) -> ZooKeeper:
-        """The session; everything that uses it ends before it does."""
+        """The ZooKeeper session. All its users end before it."""
         assert self.instance.client is not None, "the session is open"
         return self.instance.client.zk
 
@@ -123,7 +126,7 @@ class Node:
     # -- status ------------------------------------------------------------------------------------------------------
 
     def status_server(self) -> StatusServer:
-        """The HTTP endpoint over this node."""
+        """Make the HTTP endpoint of this node."""
         sources = StatusSources(
             instance=self.identity.instance,
             queue=self.instance.queue,
@@ -143,14 +146,14 @@ class Node:
             measure=self.sizes.measure,
             compare=self.comparing.compare,
             turnstile=self.turnstile,
-            memory=RoleMemory(self.config, self.identity, self.instance.bus, self.instance.take_from_brokers),
+            memory=RoleMemoryFile(self.config, self.identity, self.instance.bus, self.instance.take_from_brokers),
             meters=self.instance.meters,
         )
         return StatusServer(sources, self.config.http, metrics=self.config.metrics)
 
-    def _topic_settings(self) -> KeptSettings:
+    def _topic_settings(self) -> CachedTopicSettings:
         around = self.instance.around
-        return KeptSettings(
+        return CachedTopicSettings(
             self._read_topic_configs,
             self.instance.settings,
             self.instance.topic_defaults.unclean_by_default,
@@ -177,9 +180,9 @@ class Node:
         stats = channels.stats() if channels is not None else []
         return {sender.broker: _channel_view(sender) for sender in stats}
 
-    def _pending(self, broker: BrokerId, limit: int) -> Sequence[Pending]:
+    def _pending(self, broker: BrokerId, limit: int) -> Sequence[QueuedRequest]:
         channels = self.instance.channels
-        return channels.pending(broker, limit) if channels is not None else ()
+        return channels.first_requests(broker, limit) if channels is not None else ()
 
     def _session_view(self) -> SessionView:
         assert self.instance.client is not None, "the endpoint opens after the session"
@@ -210,19 +213,19 @@ async def open_node(
     config: Config,
     identity: Identity,
     *,
-    on_published: Callable[[Node], None] = lambda _node: None,
-    beat: Callable[[Node], None] = lambda _node: None,
+    on_published: Callable[[ControllerNode], None] = lambda _node: None,
+    beat: Callable[[ControllerNode], None] = lambda _node: None,
     beat_within_s: float | None = None,
-) -> AsyncIterator[Node]:
-    """A running instance; leaving the block resigns and closes everything.
+) -> AsyncIterator[ControllerNode]:
+    """Open an instance; leaving the block resigns and closes everything.
 
-    ``beat_within_s``: somebody wants a beat at least that often.
-    Nothing is opened before ZooKeeper has said that this cluster may be led by us: no address, and no audit log.
+    ``beat_within_s`` is the longest time between two beats. No address and no audit log is opened before ZooKeeper has
+    shown that this instance may lead the cluster.
 
     :raises StoreUnavailable: ZooKeeper did not answer in time. :raises OSError: an address cannot be bound.
-    :raises RefusedToLead: this cluster must not be led by this instance as it is configured, or not at all.
+    :raises RefusedToLead: this instance must not lead this cluster, or not with its configuration.
     """
-    node = Node(config, identity)
+    node = ControllerNode(config, identity)
     node.instance.beat_within_s = beat_within_s
     async with AsyncExitStack() as sockets, AsyncExitStack() as stack:
         stack.push_async_callback(node.heads.finish)

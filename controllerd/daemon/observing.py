@@ -1,6 +1,6 @@
-"""An instance that only watches: no election, no Kafka listener, no event loop, and a session that cannot write.
+"""An instance in the mode ``observe``: no election, no Kafka listener, no event loop, and a read-only session.
 
-Around the observer are the same audit log and status endpoint as around a controller.
+The observer has the same audit log and status endpoint as a controller.
 """
 
 import asyncio
@@ -17,29 +17,29 @@ from controllerd.clock import SystemClock
 from controllerd.config.model import Config
 from controllerd.core.model import Broker
 from controllerd.daemon.auditing import audit_settings, audit_view, export_settings, exporting
-from controllerd.daemon.comparing import Comparing
+from controllerd.daemon.comparing import ClusterComparison
 from controllerd.daemon.discovering import Discovery
 from controllerd.daemon.metering import measuring_lag
 from controllerd.daemon.reloading import Renewal
 from controllerd.daemon.settings_memory import SettingsFile
 from controllerd.errors import NoCluster, RefusedToLead, StoreUnavailable
 from controllerd.identity import Identity
-from controllerd.observer.causes import Unseen
+from controllerd.observer.causes import UnexplainedKind
 from controllerd.observer.dry_run_collaborators import WatchedConfiguration, watched_configuration
 from controllerd.observer.mirror import Mirror
 from controllerd.observer.observer import Observer
 from controllerd.observer.report import CANNOT_BE_SEEN, ObservationReport, verdict_text
 from controllerd.recent import Recent
 from controllerd.record.records import ConfigRecord
-from controllerd.services.settings_changes import write_down
+from controllerd.services.settings_changes import record_settings_changes
 from controllerd.slicer import Turnstile, prioritise_event_loop
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.metrics.meters import Meters
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import Compared, ObservationsView, StatusSources
+from controllerd.status.sources import ComparedPartition, ObservationsView, StatusSources
 from controllerd.views import Role, SessionView, WorkerView
 from controllerd.zk import paths
-from controllerd.zk.access import Node, ZooKeeper
+from controllerd.zk.access import Znode, ZooKeeper
 from controllerd.zk.client import ReadOnlyClient, open_read_only
 from controllerd.zk.eligibility import refuse_unless_eligible
 from controllerd.zk.image import ClusterImage
@@ -54,30 +54,33 @@ from wire.transport import PLAINTEXT
 
 log = structlog.get_logger(__name__)
 
-JUDGED_AGAIN_S: Final = 10.0
-"""Seconds after which it is looked at again whether we would refuse to lead."""
+ELIGIBILITY_INTERVAL_S: Final = 10.0
+"""The interval, in seconds, between two checks whether this instance would refuse to lead."""
 _BEAT_S: Final = 2.0
 _STUCK_S: Final = 30.0
 
 
-class Sessions:
-    """Receives the events of the ZooKeeper session, of which only its end and its successor matter here."""
+class SessionEvents:
+    """Receives the events of the ZooKeeper session. Only the end of a session and the next session matter here."""
 
     def __init__(self) -> None:
         self._ended, self._renewed = asyncio.Event(), asyncio.Event()
 
     def put(self, event: Event) -> None:
-        """Something happened to the session."""
+        """Take an event of the session."""
         if isinstance(event, RegisterBrokerAndReelect):
             self._renewed.set()
 
     def clear_and_put(self, event: Event) -> None:
-        """Something ended the session."""
+        """Take an event that ended the session."""
         if isinstance(event, Expire):
             self._ended.set()
 
     async def next(self, client: ReadOnlyClient) -> None:
-        """After ``StoreUnavailable``: wait until there is another session, and let it be used."""
+        """Wait until the lost session has ended, confirm its end, and wait for the next one.
+
+        Call it after ``StoreUnavailable``.
+        """
         await self._ended.wait()
         self._ended.clear()
         client.session.expire_handled()
@@ -86,21 +89,21 @@ class Sessions:
 
 
 class ObservingNode:
-    """One instance that watches, with everything it owns. Made by ``open_observer``."""
+    """One observing instance with everything that it owns. ``open_observer`` makes it."""
 
     def __init__(self, config: Config, identity: Identity) -> None:
         self.config, self.identity = config, identity
         self.snapshot = ClusterSnapshot(config.node.id)
         self.stop = asyncio.Event()
-        """Set when the instance must end; ``stop_reason`` says why, and is empty for an orderly end."""
+        """Set when the instance must end. ``stop_reason`` is empty for an orderly end."""
         self.stop_reason = ""
         self.has_audit_failed = False
         self.http_port = 0
         self.renewals: list[Renewal] = []
-        """Secrets that are read anew when the daemon reloads."""
+        """Functions that read files of secrets again when the daemon reloads."""
         self.beat_within_s: float | None = None
         self.observer: Observer | None = None
-        """Known once the session is there."""
+        """None until the session is open."""
         self._clock = SystemClock()
         self.audit = AuditWriter(audit_settings(config), config.node.id, self._clock, on_resign=self._audit_failed)
         self.recent = Recent(self._clock)
@@ -109,16 +112,16 @@ class ObservingNode:
         self._rejections = Rejections(self.bus)
         self.meters = Meters(self._clock.monotonic)
         self._calls = EventQueue(self._clock.monotonic)
-        self._calls.close()  # nobody would take them
-        self._sessions = Sessions()
+        self._calls.close()  # no event task would handle them
+        self._sessions = SessionEvents()
         self.client: ReadOnlyClient | None = None
         self.discovery = Discovery(config, SettingsFile(config.node.data_dir), self.snapshot)
         self._mirror = Mirror(self.discovery.book.features, self.snapshot)
         self._on_published: Callable[[], None] = lambda: None
         self._refusal: str | None = None
-        self._judged_at: float | None = None
+        self._checked_at: float | None = None
         self._turnstile = Turnstile()
-        self._comparing = Comparing(
+        self._comparing = ClusterComparison(
             self.snapshot,
             self._zookeeper,
             lambda: self.discovery.book.features,
@@ -133,14 +136,17 @@ class ObservingNode:
         self.stop.set()
 
     def _audit_failed(self, reason: str) -> None:
-        """The audit log cannot be written and the configuration says not to go on. Called in the writer's thread."""
+        """End the instance, because the audit log cannot be written and ``on_failure`` is ``resign``.
+
+        Called in the writer's thread.
+        """
         self.has_audit_failed = True
         self._running_loop.call_soon_threadsafe(self.end, f"the audit log cannot be written: {reason}")
 
     # -- watching ----------------------------------------------------------------------------------------------------
 
     async def connect(self) -> ReadOnlyClient:
-        """Open the session. :raises StoreUnavailable: nobody answered in time."""
+        """Open the session. :raises StoreUnavailable: no server answered in time."""
         zookeeper = self.config.zookeeper
         self.client = await open_read_only(
             zookeeper.connect,
@@ -153,9 +159,9 @@ class ObservingNode:
         return self.client
 
     async def find_cluster(self, client: ReadOnlyClient) -> None:
-        """Learn which cluster it is, and recall its settings.
+        """Read the id of the cluster, and load its stored settings.
 
-        :raises NoCluster: there is none. :raises BadZnode: its id makes no sense.
+        :raises NoCluster: there is no cluster. :raises BadZnode: the znode of its id is unreadable.
         """
         cluster_id = await read_cluster_id(client.zk)
         if cluster_id is None:
@@ -169,7 +175,7 @@ class ObservingNode:
     async def watching(
         self, client: ReadOnlyClient, on_published: Callable[[], None], beat: Callable[[], None]
     ) -> AsyncIterator[None]:
-        """Watch until the block is left."""
+        """Observe the cluster until the block is left."""
         self._on_published = on_published
         self.observer = Observer(
             client.zk,
@@ -178,7 +184,7 @@ class ObservingNode:
             self.bus,
             interval_s=self.config.controller.observe_interval_ms / 1000,
             show=self._show,
-            when_torn=self._note_torn,
+            when_torn=self._publish_torn,
         )
         tasks = [
             asyncio.create_task(self._watch(self.observer, client), name="observer"),
@@ -197,7 +203,7 @@ class ObservingNode:
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.critical("a task that must not end failed", task=task.get_name(), exc_info=error)
+            log.critical("essential task failed", task=task.get_name(), exc_info=error)
             self.end(f"the task {task.get_name()} failed: {type(error).__name__}: {error}")
 
     async def _watch(self, observer: Observer, client: ReadOnlyClient) -> None:
@@ -206,40 +212,40 @@ class ObservingNode:
             try:
                 await observer.run()
             except StoreUnavailable as gone:
-                log.warning("zookeeper is out of reach, watching goes on when it is back", reason=str(gone))
-                await observer.look_away()
-                self.snapshot.reason = "ZooKeeper is out of reach: what is shown is what was seen last"
+                log.warning("lost zookeeper, observation resumes with the next session", reason=str(gone))
+                await observer.suspend()
+                self.snapshot.reason = "ZooKeeper is unavailable: the snapshot may be out of date"
                 await self._sessions.next(client)
 
-    async def _show(self, picture: ClusterImage) -> None:
-        """Publish the newest picture, and say what we are."""
+    async def _show(self, image: ClusterImage) -> None:
+        """Publish the newest image, and set the role and its reason."""
         assert self.client is not None
-        await self._judge_ourselves(self.client, picture)
-        await self._mirror.show(picture)
+        await self._check_eligibility(self.client, image)
+        await self._mirror.show(image)
         self.discovery.published()
         self.snapshot.role = Role.OBSERVER
         holder = self.snapshot.holder
-        watched = f"watches {holder}" if holder is not None else "nobody holds the role"
+        watched = f"watches {holder}" if holder is not None else "no controller holds the role"
         self.snapshot.reason = watched + (f"; would refuse to lead: {self._refusal}" if self._refusal else "")
         self._on_published()
 
     # -- settings ----------------------------------------------------------------------------------------------------
 
     async def _registered(self) -> Sequence[Broker]:
-        """The brokers of the newest picture: nothing is read for them once more."""
+        """The brokers of the newest image; nothing is read again for them."""
         return list(self.snapshot.brokers.values())
 
     def _take_settings(self, event: BrokerSettingsReceived) -> None:
-        """Take the answers of brokers at once: no event task decides anything here."""
+        """Use the answers of brokers at once: an observer has no event task."""
         book = self.discovery.book
         before = book.current
         book.take(event.answers, event.registered)
-        write_down(before, book.current, self.bus)
+        record_settings_changes(before, book.current, self.bus)
         if book.current.refusal != before.refusal:
-            self._judged_at = None  # said with the next picture
+            self._checked_at = None  # so that the next image publishes the new refusal
 
     def _configuration(self) -> WatchedConfiguration:
-        """Return the configuration of the controller that is watched, as far as it is known now."""
+        """Return the configuration of the observed controller, as far as it is known."""
         listener = self.config.kafka.controller_listener_name
         registered = {broker.id: broker.epoch for broker in self.snapshot.brokers.values()}
         return watched_configuration(
@@ -248,23 +254,23 @@ class ObservingNode:
 
     # -- showing -----------------------------------------------------------------------------------------------------
 
-    def _note_torn(self) -> None:
-        """Nothing newer can be shown. One torn look is rare; where each of them is, whoever asks must not be misled."""
-        self.snapshot.reason = "brokers or the controller change during each look: what is shown is what was seen last"
+    def _publish_torn(self) -> None:
+        """Publish that the snapshot is old, because every recent image was torn and nothing newer can be published."""
+        self.snapshot.reason = "brokers or the controller change during each reading: the snapshot may be out of date"
 
-    async def _judge_ourselves(self, client: ReadOnlyClient, picture: ClusterImage) -> None:
-        """Whether we would refuse to lead this cluster; asked less often than the cluster is looked at."""
+    async def _check_eligibility(self, client: ReadOnlyClient, image: ClusterImage) -> None:
+        """Check whether this instance would refuse to lead this cluster, less often than the cluster is read."""
         now = self._clock.monotonic()
-        if self._judged_at is not None and now - self._judged_at < JUDGED_AGAIN_S:
+        if self._checked_at is not None and now - self._checked_at < ELIGIBILITY_INTERVAL_S:
             return
-        self._judged_at = now
-        refusal = await self._find_refusal(client, picture.nodes.get(paths.CONTROLLER))
+        self._checked_at = now
+        refusal = await self._find_refusal(client, image.nodes.get(paths.CONTROLLER))
         if refusal is not None and refusal != self._refusal:
             log.warning("would refuse to lead", reason=refusal)
         self._refusal = refusal
 
-    async def _find_refusal(self, client: ReadOnlyClient, controller: Node | None) -> str | None:
-        """Why we would refuse to lead, by what ZooKeeper and then by what brokers say; None if we would not."""
+    async def _find_refusal(self, client: ReadOnlyClient, controller: Znode | None) -> str | None:
+        """The reason to refuse to lead: the cluster in ZooKeeper, or else the settings of brokers; None without one."""
         kafka = self.config.kafka
         try:
             await refuse_unless_eligible(client.zk, self.config.node.id, controller, self._rejections, kafka.reach)
@@ -281,19 +287,19 @@ class ObservingNode:
                 beat()
 
     def _worker_view(self) -> WorkerView:
-        """The look that is under way. Waiting for ZooKeeper is no fault of ours: a restart would not bring it back."""
+        """The current reading. While ZooKeeper is unavailable it counts as idle, because a restart would not help."""
         observer, client = self.observer, self.client
         if observer is None or client is None or client.session.state is not SessionState.CONNECTED:
             return WorkerView()
         now = self._clock.monotonic()
-        if observer.looking_since is None:
+        if observer.reading_since is None:
             return WorkerView()
-        return WorkerView("Look", observer.looks + 1, now - observer.looking_since, now - observer.progressed_at)
+        return WorkerView("Look", observer.images_read + 1, now - observer.reading_since, now - observer.progressed_at)
 
     # -- status ------------------------------------------------------------------------------------------------------
 
     def status_server(self) -> StatusServer:
-        """The HTTP endpoint over this node."""
+        """Make the HTTP endpoint of this node."""
         sources = StatusSources(
             instance=self.identity.instance,
             queue=self._calls,
@@ -329,13 +335,13 @@ class ObservingNode:
         observer = self.observer
         report = observer.report if observer is not None else ObservationReport()
         return ObservationsView(
-            looks=observer.looks if observer is not None else 0,
+            looks=observer.images_read if observer is not None else 0,
             torn=observer.torn if observer is not None else 0,
             unsettled=observer.unsettled if observer is not None else 0,
             refusal=self._refusal,
             totals=report.totals,
-            latest=[Compared(cause, *row[:4], verdict_text(row.verdict)) for cause, row in report.latest],
-            not_judged=[kind.value for kind in Unseen],
+            latest=[ComparedPartition(cause, *row[:4], verdict_text(row.verdict)) for cause, row in report.latest],
+            not_judged=[kind.value for kind in UnexplainedKind],
             cannot_be_seen=CANNOT_BE_SEEN,
         )
 
@@ -349,11 +355,11 @@ async def open_observer(
     beat: Callable[[ObservingNode], None] = lambda _node: None,
     beat_within_s: float | None = None,
 ) -> AsyncIterator[ObservingNode]:
-    """An instance that watches; leaving the block closes everything.
+    """Open an observing instance; leaving the block closes everything.
 
-    ``beat_within_s``: somebody wants a beat at least that often.
+    ``beat_within_s`` is the longest time between two beats.
 
-    :raises StoreUnavailable: ZooKeeper did not answer in time. :raises NoCluster: there is nothing to watch.
+    :raises StoreUnavailable: ZooKeeper did not answer in time. :raises NoCluster: there is no cluster to observe.
     :raises OSError: an address cannot be bound.
     """
     node = ObservingNode(config, identity)

@@ -1,4 +1,4 @@
-"""``systemctl reload``: on SIGHUP the configuration is read anew, and what may change in a running daemon changes."""
+"""``systemctl reload``: on SIGHUP, reads the configuration again and uses the changed keys that need no restart."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,33 +16,36 @@ from controllerd.logs import configure_logging
 log = structlog.get_logger(__name__)
 
 RELOADABLE: Final = ("log.level", "log.format")
-"""Keys whose new value counts at once. All others need a restart."""
-_OF_SECRETS: Final = "the old one counts until then; what is in a file (file:PATH, credential:NAME) needs no restart"
+"""The keys whose new value is used at once. All others need a restart."""
+_OF_SECRETS: Final = "the old one is used until then; a secret in a file (file:PATH, credential:NAME) needs no restart"
+_REPAIR: Final = "the old one stays; repair, then reload"
 _ROLE: Final = "controller.when_broker_holds"
 
 Renewal = Callable[[], object]
-"""Reads a file of secrets anew. :raises ConfigError: it cannot be used; the old secrets stay in use."""
+"""Reads a file of secrets again. :raises ConfigError: it cannot be used; the old secrets stay in use."""
 
 
 class Reloader:
-    """Holds the configuration in use, and brings it up to date. Nothing of a wrong new one is used."""
+    """Holds the configuration in use and updates it. Of an invalid new configuration, nothing is used."""
 
     def __init__(self, config: Config, load: Callable[[], Config], renewals: Sequence[Renewal] = ()) -> None:
-        """``load`` reads everything again as at the start; it blocks for the disk and raises ``ConfigError``.
+        """``load`` reads the configuration as at the start; it blocks on the disk and raises ``ConfigError``.
 
-        ``renewals`` are called with every reload: what they read may be new though its name is not.
+        ``renewals`` are called at every reload, because a file of secrets may have changed under the same name.
         """
         self.config = config
         self._load = load
         self._renewals = renewals
 
     async def reload(self) -> bool:
-        """Read the configuration anew and use what may be used; whether it was another one that is in use now."""
+        """Read the configuration again and use its reloadable keys. Return whether one of these has changed."""
         try:
             new = await asyncio.to_thread(self._load)
         except ConfigError as error:
             for problem in error.problems:
-                log.error("configuration not reloaded", problem=problem, next="the old one stays; repair, then reload")
+                log.error(
+                    "failed to reload configuration", problem=problem, next="the old one stays; repair, then reload"
+                )
             return False
         changed = changed_keys(self.config, new)
         for key in changed:
@@ -56,7 +59,7 @@ class Reloader:
             origins = {**self.config.origins, **{key: new.origins[key] for key in keys}}
             self.config = msgspec.structs.replace(self.config, log=new.log, origins=origins)
             configure_logging(new.log.level, new.log.format)
-        log.info("configuration reloaded", changed={key: new.plain(key) for key in keys})
+        log.info("reloaded configuration", changed={key: new.plain(key) for key in keys})
         return bool(keys)
 
     def _renew(self) -> None:
@@ -65,20 +68,22 @@ class Reloader:
                 renewal()
             except ConfigError as error:
                 for problem in error.problems:
-                    log.error("not renewed", problem=problem, next="the old one stays; repair, then reload")
+                    log.error(
+                        "failed to reload secrets", problem=problem, next="the old one stays; repair, then reload"
+                    )
 
 
 def _warn(key: str, old: Config, new: Config) -> None:
-    """A secret does not show, so it is said what the old one is still good for."""
+    """Log a changed key that needs a restart. For a secret, whose value is hidden, say how long the old one is used."""
     is_secret = isinstance(new.value(key), Secret) or isinstance(old.value(key), Secret)
     needed, more = f"restart needed: {key}", {"next": _OF_SECRETS} if is_secret else {}
     log.warning(needed, now=old.plain(key), configured=new.plain(key), **more)
 
 
 def changed_keys(old: Config, new: Config) -> list[str]:
-    """The keys that are configured differently, in the order of the model.
+    """The keys with another value, in the order of the model.
 
-    What an operator had remembered in the data directory is in use already.
+    The remembered role in the data directory is left out, because it is in use already.
     """
     changed = [key for key in old.origins if old.value(key) != new.value(key)]
     return [key for key in changed if not (key == _ROLE and Path(new.origins[key]).name == ROLE_FILE)]

@@ -14,7 +14,7 @@ from controllerd.config.model import Config
 from controllerd.daemon.announcing import Announcer
 from controllerd.daemon.freeze_guard import WakingSelector
 from controllerd.daemon.instance import Instance
-from controllerd.daemon.node import Node, open_node
+from controllerd.daemon.node import ControllerNode, open_node
 from controllerd.daemon.observing import ObservingNode, open_observer
 from controllerd.daemon.reloading import Reloader
 from controllerd.errors import BadZnode, ConfigError, NoCluster, RefusedToLead, StoreUnavailable
@@ -36,9 +36,10 @@ Load = Callable[[], Config]
 
 
 async def serve(config: Config, waking: WakingSelector | None = None, load: Load | None = None) -> int:
-    """Run until SIGTERM or SIGINT (or a failure); the exit code. ``waking`` is the selector of the running loop.
+    """Run until SIGTERM, SIGINT or a failure, and return the exit code.
 
-    ``load`` reads the configuration again when SIGHUP asks for it; without it nothing new is found.
+    ``waking`` is the selector of the running loop. ``load`` reads the configuration again on SIGHUP; without it a
+    reload changes nothing.
     """
     notifier = Notifier.from_env(os.environ)
     starting, reload = asyncio.current_task(), asyncio.Event()
@@ -53,7 +54,7 @@ async def serve(config: Config, waking: WakingSelector | None = None, load: Load
 
 
 class Reloads:
-    """The reloads of a running daemon: the signal that asks for one, and the announcements of it."""
+    """The reloads of a running daemon, requested by a signal and announced to systemd."""
 
     def __init__(self, notifier: Notifier, asked: asyncio.Event, load: Load) -> None:
         self.notifier = notifier
@@ -61,8 +62,8 @@ class Reloads:
         self._asked = asked
         self._load = load
 
-    async def run(self, node: Node | ObservingNode) -> None:
-        """Reload each time that it is asked for, and write down what is in use then."""
+    async def run(self, node: ControllerNode | ObservingNode) -> None:
+        """Reload at each request, and record the configuration in use."""
         reloader = Reloader(node.config, self._load, node.renewals)
         while True:
             await self._asked.wait()
@@ -93,7 +94,9 @@ async def _observe(config: Config, identity: Identity, reloads: Reloads) -> int:
     return _exit_code(node, has_audit_failed=node.has_audit_failed)
 
 
-async def _until_stopped(node: Node | ObservingNode, running: Instance | ObservingNode, reloads: Reloads) -> None:
+async def _until_stopped(
+    node: ControllerNode | ObservingNode, running: Instance | ObservingNode, reloads: Reloads
+) -> None:
     _on_signals(running.end)
     async with asyncio.TaskGroup() as tasks:
         reloading = tasks.create_task(reloads.run(node), name="reloading")
@@ -116,36 +119,38 @@ def _on_signals(stop: Callable[[], object]) -> None:
 
 
 def run(config: Config, load: Load | None = None) -> int:
-    """Configure the log, serve, and turn what can go wrong at the start into an exit code with a sentence."""
+    """Configure the log, serve, and turn errors at the start into exit codes with a log line."""
     configure_logging(config.log.level, config.log.format)
     if config.ignored:
-        log.info("ignored in server.properties", count=len(config.ignored), names=", ".join(config.ignored))
+        log.info("ignored keys of server.properties", count=len(config.ignored), names=", ".join(config.ignored))
     try:
         waking = WakingSelector()
         with asyncio.Runner(loop_factory=waking.loop) as runner:
             return runner.run(serve(config, waking, load))
     except asyncio.CancelledError:
-        log.info("stopped before it had started")
+        log.info("stopped during start")
         return EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
-            log.error("cannot start", problem=problem)
+            log.error("failed to start", problem=problem)
         return EXIT_CONFIG
     except StoreUnavailable as error:
-        log.error("zookeeper cannot be reached", problem=str(error), next="check zookeeper.connect and the ensemble")
+        log.error("failed to reach zookeeper", problem=str(error), next="check zookeeper.connect and the ensemble")
         return EXIT_UNREACHABLE
     except RefusedToLead as error:
-        log.error("cannot start", problem=str(error), next="remove the cause, then start again")
+        log.error("failed to start", problem=str(error), next="remove the cause, then start again")
         return EXIT_CONFIG
     except NoCluster as error:
-        log.error("cannot start", problem=str(error), next="check zookeeper.connect and its chroot")
+        log.error("failed to start", problem=str(error), next="check zookeeper.connect and its chroot")
         return EXIT_UNREACHABLE
     except BadZnode as error:
-        log.error("cannot start", problem=str(error), next="repair the znode")
+        log.error("failed to start", problem=str(error), next="repair the znode")
         return EXIT_UNREACHABLE
     except (AuditInUse, BadHead) as error:
-        log.error("cannot start", problem=str(error))
+        log.error("failed to start", problem=str(error))
         return EXIT_CONFIG
     except OSError as error:
-        log.error("cannot start", problem=str(error), next="check the addresses and directories in the configuration")
+        log.error(
+            "failed to start", problem=str(error), next="check the addresses and directories in the configuration"
+        )
         return EXIT_IO

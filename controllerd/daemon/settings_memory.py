@@ -1,4 +1,4 @@
-"""The last settings of brokers, kept in the data directory for a start at which no broker answers."""
+"""Stores the last settings of brokers in the data directory, for a start at which no broker answers."""
 
 import asyncio
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from controllerd.cluster_files import Kept, read_kept, write_kept
-from controllerd.core.broker_answers import Answer
+from controllerd.cluster_files import StoredFile, read_stored, write_stored
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import NAMES, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.protocol_versions import parse_broker_version
@@ -17,29 +17,29 @@ SETTINGS_FILE: Final = "broker_settings.json"
 
 
 class SettingsMemory(Protocol):
-    """Keeps the known settings of brokers beyond the end of the process."""
+    """Stores the known settings of brokers across restarts."""
 
     async def load(self, cluster_id: str) -> Remembered:
-        """Return the last settings of this cluster; empty if those of another cluster are kept."""
+        """Return the stored settings of this cluster; empty if there are none, or those of another cluster."""
         ...
 
     async def save(self, cluster_id: str, known: Remembered) -> None:
-        """Replace the kept settings. :raises OSError: they cannot be written."""
+        """Replace the stored settings. :raises OSError: they cannot be written."""
         ...
 
 
 class NoMemory:
-    """Implements ``SettingsMemory`` without keeping anything."""
+    """Implements ``SettingsMemory`` without storage."""
 
     async def load(self, cluster_id: str) -> Remembered:  # noqa: ARG002  # the protocol's signature
-        """Nothing."""
+        """Return no settings."""
         return Remembered()
 
     async def save(self, cluster_id: str, known: Remembered) -> None:
-        """Nothing happens."""
+        """Store nothing."""
 
 
-class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+class _KeptAnswer(msgspec.Struct, forbid_unknown_fields=True):
     broker: int
     broker_epoch: int
     settings: dict[str, str]
@@ -47,40 +47,40 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     of_broker: list[str] = []
 
 
-class _KeptSettings(Kept, forbid_unknown_fields=True):
+class _KeptSettings(StoredFile, forbid_unknown_fields=True):
     protocol_version: str | None
-    brokers: list[_Answer]
+    brokers: list[_KeptAnswer]
 
 
 class SettingsFile:
-    """Implements ``SettingsMemory`` with one file, written as a whole or not at all."""
+    """Implements ``SettingsMemory`` with one file, which is replaced atomically."""
 
     def __init__(self, folder: Path) -> None:
         self.path: Final = folder / SETTINGS_FILE
 
     async def load(self, cluster_id: str) -> Remembered:
-        """Return the content of the file; an unusable file counts as none, because brokers answer again."""
-        known = await asyncio.to_thread(read_kept, self.path, _KeptSettings, cluster_id, _understood)
+        """Return the content of the file. An unusable file counts as empty, because brokers will answer again."""
+        known = await asyncio.to_thread(read_stored, self.path, _KeptSettings, cluster_id, _understood)
         return known or Remembered()
 
     async def save(self, cluster_id: str, known: Remembered) -> None:
-        """Replace the file as a whole. :raises OSError: it cannot be written."""
+        """Replace the file atomically. :raises OSError: it cannot be written."""
         brokers = [
-            _Answer(broker, answer.broker_epoch, dict(answer.values), dict(answer.hidden), sorted(answer.of_broker))
+            _KeptAnswer(broker, answer.broker_epoch, dict(answer.values), dict(answer.hidden), sorted(answer.of_broker))
             for broker, answer in sorted(known.answers.items())
         ]
         kept = _KeptSettings(cluster_id, 1, known.protocol_version, brokers)
-        await asyncio.to_thread(write_kept, self.path, kept)
+        await asyncio.to_thread(write_stored, self.path, kept)
 
 
 def _understood(kept: _KeptSettings) -> Remembered:
-    """Return the kept settings. :raises ValueError: a value cannot be parsed."""
+    """Convert the content of the file. :raises ValueError: a value cannot be parsed."""
     if kept.protocol_version is not None:
         parse_broker_version(kept.protocol_version)
     return Remembered({BrokerId(row.broker): _answer(row) for row in kept.brokers}, kept.protocol_version)
 
 
-def _answer(row: _Answer) -> Answer:
+def _answer(row: _KeptAnswer) -> SettingsAnswer:
     values = understood({name: row.settings.get(name) for name in NAMES})
-    understood(row.hidden)
-    return Answer(row.broker_epoch, values, row.hidden, frozenset(row.of_broker))
+    understood(row.hidden)  # a check: it raises ValueError for a value that cannot be parsed
+    return SettingsAnswer(row.broker_epoch, values, row.hidden, frozenset(row.of_broker))

@@ -1,7 +1,7 @@
-"""One line in the daemon's own log for each event that did something: the event, its topics and its brokers.
+"""Writes one line into the daemon's own log for each event with an effect: the event, its topics and its brokers.
 
-Never a line per partition: those are in the audit log. Under systemd the line's fields are found by
-``journalctl KAFKA_TOPIC=payments``.
+Single partitions are in the audit log only. Under systemd, ``journalctl KAFKA_TOPIC=payments`` finds lines by their
+fields.
 """
 
 from dataclasses import dataclass, field
@@ -21,20 +21,20 @@ from controllerd.record.records import (
 log = structlog.get_logger(__name__)
 
 MAX_NAMED: Final = 32
-"""Topics and partitions that one line names; it says how many more there are."""
+"""The most topics or partitions that one line names; it counts the others."""
 
 
 @dataclass(slots=True)
 class _EventEffects:
-    """The topics, partitions and brokers that an event has touched so far."""
+    """The topics, partitions and brokers that the event has changed so far."""
 
     topics: set[str] = field(default_factory=set)
     partitions: set[int] = field(default_factory=set)
-    """Of any topic; they are named only where there is one topic."""
+    """Partitions of any topic. The line names them only if there is one topic."""
     brokers: set[int] = field(default_factory=set)
 
     def add(self, record: Record) -> None:
-        """Add what the description of the record's kind says."""
+        """Add the topics, partitions and brokers that the description of the record's kind names."""
         touched = DESCRIPTIONS[type(record)].touched
         if touched is not None:
             topics, partitions, brokers = touched(record)
@@ -44,7 +44,7 @@ class _EventEffects:
 
 
 class EventSummaries:
-    """Writes a line about each event to the daemon's log. Subscribes to records."""
+    """A subscriber of records that writes a line about each event into the daemon's log."""
 
     takes: Final = frozenset(record for record, kind in DESCRIPTIONS.items() if kind.touched is not None) | {
         TermRecord,
@@ -57,7 +57,7 @@ class EventSummaries:
         self._effects = _EventEffects()
 
     def record(self, *records: Record) -> None:
-        """Collect what they touch, and write the line at the end of the event."""
+        """Collect the effects of the records, and write the line at the end of the event."""
         for record in records:
             if isinstance(record, TermRecord) and record.change in TERM_BEGINS:
                 self._epoch = record.controller_epoch
@@ -85,7 +85,7 @@ class EventSummaries:
 
 
 def _named(what: str, values: set[str] | set[int]) -> dict[str, object]:
-    """The first of them in order, and how many more there are."""
+    """The first values in order, and the number of the others."""
     named = {what: sorted(values)[:MAX_NAMED]} if values else {}
     more = len(values) - MAX_NAMED
     return {**named, f"more_{what}": more} if more > 0 else dict(named)

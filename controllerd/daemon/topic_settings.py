@@ -1,4 +1,4 @@
-"""The configurations of topics, read from ZooKeeper when a reader asks, and kept for a while."""
+"""The configurations of topics, read from ZooKeeper on request and cached."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -12,14 +12,14 @@ from controllerd.errors import BadZnode, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
-KEPT_S: Final = 30.0
-"""Seconds after which what is known is asked anew."""
-_PATIENCE_S: Final = 2.0
+CACHED_S: Final = 30.0
+"""The lifetime of the cache, in seconds."""
+_READ_TIMEOUT_S: Final = 2.0
 
 ReadConfigs = Callable[[Iterable[str]], Awaitable[Mapping[str, Mapping[str, str] | BadZnode]]]
 
 
-class KeptSettings:
+class CachedTopicSettings:
     """Implements ``status.sources.TopicSettings``. A request waits for two seconds at most."""
 
     def __init__(
@@ -30,7 +30,7 @@ class KeptSettings:
         is_active: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
-        """``read`` asks ZooKeeper; ``now`` gives monotonic seconds."""
+        """``read`` reads from ZooKeeper; ``now`` gives monotonic seconds."""
         self._settings = settings
         self._unclean_by_default = unclean_by_default
         self._is_active = is_active
@@ -53,33 +53,33 @@ class KeptSettings:
 
     @property
     def version(self) -> int:
-        """Changes with the time after which everything is asked anew."""
-        self._forget_what_is_old()
+        """A number that changes whenever the cache is dropped."""
+        self._drop_expired()
         return self._version
 
     async def of(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """The overrides of these topics, without those that cannot be read."""
-        self._forget_what_is_old()
+        """The overrides of these topics, without topics whose configuration cannot be read."""
+        self._drop_expired()
         known = self._known
         missing = [topic for topic in topics if topic not in known]
         if missing:
             known.update(await self._asked(missing))
         return {topic: known[topic] for topic in topics if topic in known}
 
-    def _forget_what_is_old(self) -> None:
-        current = int(self._now() / KEPT_S)
+    def _drop_expired(self) -> None:
+        current = int(self._now() / CACHED_S)
         if current != self._version:
             self._known, self._version = {}, current
 
     async def _asked(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_READ_TIMEOUT_S):
                 configs = await self._read(topics)
         except (StoreUnavailable, TimeoutError) as error:
-            log.info("settings of topics are not known", topics=len(topics), reason=str(error) or "no answer in time")
+            log.info("failed to read topic settings", topics=len(topics), reason=str(error) or "no answer in time")
             return {}
         return {topic: config for topic, config in configs.items() if not isinstance(config, BadZnode)}
 
     async def min_isr_by_default(self) -> int | None:
-        """The ``min.insync.replicas`` of the live brokers; None while it is not known."""
+        """The ``min.insync.replicas`` of the live brokers; None if it is unknown."""
         return self._settings.current.min_isr

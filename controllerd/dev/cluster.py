@@ -32,8 +32,8 @@ _ASK_S: Final = 5.0
 SESSION_MS: Final[Mapping[BrokerKind, int]] = {"embedded": 2_000, "kafka": 6_000}
 
 
-class EmbeddedBroker(ServerProcess):
-    """The reference broker as a process."""
+class EmbeddedBrokerProcess(ServerProcess):
+    """The embedded reference broker as a process."""
 
     def __init__(
         self, broker_id: int, zookeeper_connect: str, directory: Path, session_timeout_ms: int, port: int = 0
@@ -67,7 +67,7 @@ class RealBroker(KafkaBroker):
     """A stock Apache Kafka broker."""
 
     async def terminate(self, *, timeout_s: float = 60.0) -> int:
-        """SIGTERM; a JVM that ended in order says 143, which counts as 0 here."""
+        """Send SIGTERM; return the exit status. A JVM that ends in an orderly way has 143, which counts as 0 here."""
         status = await super().terminate(timeout_s=timeout_s)
         return 0 if status == 143 else status
 
@@ -83,7 +83,7 @@ class DevCluster:
     brokers: Mapping[int, ServerProcess]
     controllers: list[ControllerProcess]
     proxies: Mapping[int, TcpProxy] = field(default_factory=dict)
-    """By node id of an instance, what stands between it and ZooKeeper; empty when nothing does."""
+    """The proxy between an instance and ZooKeeper by node id of the instance; empty without proxies."""
 
     @property
     def connect(self) -> str:
@@ -96,16 +96,16 @@ class DevCluster:
         return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers.values())
 
     async def active(self) -> ControllerProcess | None:
-        """The active instance; None while none of ours is active."""
+        """Return the active instance of controllerd; None while there is none."""
         for controller in self.controllers:
             if controller.process.running and await controller.is_active():
                 return controller
         return None
 
     async def metadata(self) -> dict[str, ClusterMetadata]:
-        """The metadata that each running broker gives its clients.
+        """Return the metadata that each running broker serves to clients.
 
-        :raises OSError: one of them does not answer. :raises WireError: its answer cannot be used.
+        :raises OSError: a broker does not answer. :raises WireError: an answer cannot be decoded.
         """
         running = {broker_id: broker for broker_id, broker in self.brokers.items() if broker.running}
         answers = await asyncio.gather(
@@ -114,7 +114,7 @@ class DevCluster:
         return {f"broker {broker_id}": answer for broker_id, answer in zip(running, answers, strict=True)}
 
     async def view(self) -> ZooKeeperView:
-        """The cluster as ZooKeeper has it."""
+        """Return the state of the cluster in ZooKeeper."""
         return await self.observer.view()
 
 
@@ -133,16 +133,16 @@ async def open_cluster(
     ports: Ports = ANY_PORTS,
     versions: Mapping[int, str] | None = None,
 ) -> AsyncIterator[DevCluster]:
-    """Start everything, the controller before the brokers so that no broker wins the role; end it all on exit.
+    """Start a cluster, and end it on exit. The instances start before the brokers, so that no broker gets the role.
 
-    ``overrides`` are server properties of single real brokers. ``proxy`` makes what stands between
-    each instance and the one ZooKeeper server; it lives in the loop of the caller, who must not
-    block it. ``servers`` makes ZooKeeper. ``settings`` are variables of the configuration of every
+    ``overrides`` are server properties of single real brokers. ``proxy`` makes the proxy between
+    an instance and ZooKeeper; it runs in the event loop of the caller, who must not block it.
+    ``servers`` makes ZooKeeper. ``settings`` are variables of the configuration of every
     instance, ``CONTROLLERD__SECTION__KEY``. ``ports`` are those of the brokers and instances;
-    ZooKeeper's is up to ``servers``. ``versions`` has the releases of single real brokers; the
-    other brokers run the default release.
+    ``servers`` chooses the port of ZooKeeper. ``versions`` has the releases of single real
+    brokers; the other brokers run the default release.
 
-    :raises DevError: Java, the jars or a process is missing or does not come up; the message says what to do.
+    :raises DevError: Java or the jars are missing, or a process does not start; the message says what to do.
     """
     async with AsyncExitStack() as stack:
         if kind == "kafka":
@@ -172,9 +172,9 @@ async def open_cluster(
 
 
 async def resolve_jars(versions: Iterable[str | None], tell: Tell) -> None:
-    """Fetch the jars of these releases where they are missing, one Maven run at a time, and report progress.
+    """Fetch the missing jars of these releases, one Maven run at a time, and report progress.
 
-    :raises DevError: there is no such release, or its jars cannot be had.
+    :raises DevError: there is no such release, or its jars cannot be fetched.
     """
     for version in dict.fromkeys(versions):
         await asyncio.to_thread(class_path, tell, version=version)
@@ -237,6 +237,6 @@ def _broker(
 ) -> ServerProcess:
     home, port = directory / f"broker-{broker_id}", ports.broker(broker_id)
     if kind == "embedded":
-        return EmbeddedBroker(broker_id, connect, home, SESSION_MS[kind], port)
+        return EmbeddedBrokerProcess(broker_id, connect, home, SESSION_MS[kind], port)
     properties = {"min.insync.replicas": "2", **overrides}
     return RealBroker(broker_id, connect, home, overrides=properties, port=port, version=version)

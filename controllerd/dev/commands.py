@@ -1,4 +1,4 @@
-"""``controllerd dev`` and ``controllerd demo``: what a newcomer runs first."""
+"""The commands ``controllerd dev`` and ``controllerd demo``."""
 
 import asyncio
 import json
@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from controllerd.dev.cluster import BROKER_IDS, BrokerKind, DevCluster, Tell, open_cluster
+from controllerd.dev.demo import Demo, DemoSummary
 from controllerd.dev.ports import ANY_PORTS, LOOPBACK, Ports, are_free
 from controllerd.dev.processes import ChildProcess, DevError
 from controllerd.dev.releases import check_release
-from controllerd.dev.story import Story, Summary
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.logs import configure_logging
 
 USUAL_PORTS: Final = Ports(zookeeper=2181, brokers=9092, listeners=9095, http=9191)
-"""The ports of ``controllerd dev`` where all of them are free, so that addresses can be written down."""
+"""The ports of ``controllerd dev`` if all of them are free, so that documents can give addresses."""
 DEFAULT_HTTP: Final = f"{LOOPBACK}:{USUAL_PORTS.http}"
-"""Where controllerctl looks unless it is told otherwise."""
+"""The address that controllerctl connects to by default."""
 AWAY_S: Final = 30.0
-"""How long what was killed stays away."""
+"""Seconds from the end of a server until it is started again."""
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -46,14 +46,14 @@ class Child(Protocol):
 
 
 def run_dev(brokers: str, instances: int, directory: Path | None, kafka_version: str | None = None) -> int:
-    """Run a cluster until Ctrl-C, and whatever of it ends, again; the exit code."""
+    """Run a cluster until Ctrl-C, and start servers that end again; return the exit status."""
     kind = _kind(brokers, kafka_version)
     if kind is None:
         return EXIT_USAGE
     versions = _versions(kafka_version)
 
     async def serve(home: Path) -> int:
-        tell = narrator()
+        tell = line_printer()
         ports = choose_ports(instances, tell)
         servers = partial(EmbeddedZooKeeper, port=ports.zookeeper)
         async with open_cluster(
@@ -68,13 +68,16 @@ def run_dev(brokers: str, instances: int, directory: Path | None, kafka_version:
 
 
 def choose_ports(instances: int, tell: Tell) -> Ports:
-    """The usual ones, or any: then what is written down elsewhere reaches somebody else's cluster, and that is told."""
-    planned = max(instances, 1)  # where none is started, it is to be started by hand
+    """Return the usual ports, or any free ones if another process uses one of them.
+
+    A warning is printed in the second case: the addresses in the documents reach another cluster then.
+    """
+    planned = max(instances, 1)  # without an instance, the user will start one
     taken = [port for port in _all_ports(USUAL_PORTS, planned) if not are_free([port])]
     if not taken:
         return USUAL_PORTS
-    tell(f"in use already: {', '.join(f'port {port}' for port in taken)}; this cluster gets other ports, all of them")
-    tell("addresses from the quick start would reach SOMEBODY ELSE'S cluster: use those below")
+    tell(f"already in use: {', '.join(f'port {port}' for port in taken)}; every port of this cluster is another one")
+    tell("the addresses of the quick start would reach ANOTHER cluster: use the addresses below")
     return ANY_PORTS
 
 
@@ -84,7 +87,7 @@ def _all_ports(ports: Ports, instances: int) -> list[int]:
 
 
 async def _revive_until(end: asyncio.Event, cluster: DevCluster, tell: Tell) -> None:
-    """Start again what ends, as a service manager does, but late enough that one can look at the trouble first."""
+    """Start servers that end again, as a service manager does, but late enough that the failure can be inspected."""
     async with asyncio.TaskGroup() as group:
         children: list[Child] = [*cluster.brokers.values(), *cluster.controllers]
         if isinstance(cluster.zookeeper, EmbeddedZooKeeper):
@@ -108,7 +111,7 @@ async def _revive(child: Child, tell: Tell) -> None:
 
 
 def run_demo(brokers: str, directory: Path | None, summary_file: Path, kafka_version: str | None = None) -> int:
-    """Tell the story and write its summary; 0 when every step succeeded."""
+    """Run the demo and write its summary; return 0 if every step succeeded."""
     kind = _kind(brokers, kafka_version)
     if kind is None:
         return EXIT_USAGE
@@ -116,9 +119,9 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path, kafka_ver
         print(f"controllerd: --summary: there is no folder {summary_file.parent}", file=sys.stderr)  # noqa: T201
         return EXIT_USAGE
 
-    async def tell_story(home: Path) -> int:
-        tell = narrator()
-        summary = await _story(kind, home, tell, _versions(kafka_version))
+    async def perform(home: Path) -> int:
+        tell = line_printer()
+        summary = await _demo(kind, home, tell, _versions(kafka_version))
         await asyncio.to_thread(_write, summary, summary_file)
         verdict = "every step succeeded" if summary.ok else "a step FAILED"
         tell(f"{verdict}; {len(summary.steps)} steps in {summary.seconds:.1f} s, summary in {summary_file}")
@@ -126,7 +129,7 @@ def run_demo(brokers: str, directory: Path | None, summary_file: Path, kafka_ver
             tell(f"logs and data are kept in {home}")
         return 0 if summary.ok else EXIT_FAILED
 
-    return _in_directory(directory, tell_story)
+    return _in_directory(directory, perform)
 
 
 def _kind(brokers: str, kafka_version: str | None) -> BrokerKind | None:
@@ -145,7 +148,7 @@ def _misuse(brokers: str, kinds: Collection[str], kafka_version: str | None) -> 
     if kafka_version is None:
         return None
     if brokers != "kafka":
-        return "--kafka-version needs --brokers kafka"
+        return "--kafka-version requires --brokers kafka"
     try:
         check_release(kafka_version)
     except DevError as error:
@@ -157,21 +160,21 @@ def _versions(kafka_version: str | None) -> dict[int, str]:
     return dict.fromkeys(BROKER_IDS, kafka_version) if kafka_version else {}
 
 
-def _write(summary: Summary, file: Path) -> None:
+def _write(summary: DemoSummary, file: Path) -> None:
     file.write_text(json.dumps(summary.as_dict(), indent=2) + "\n", encoding="utf-8")
 
 
-async def _story(kind: BrokerKind, home: Path, tell: Tell, versions: Mapping[int, str]) -> Summary:
+async def _demo(kind: BrokerKind, home: Path, tell: Tell, versions: Mapping[int, str]) -> DemoSummary:
     async with open_cluster(kind, home, tell, versions=versions) as cluster:
-        return await Story(cluster, tell).tell_all()
+        return await Demo(cluster, tell).run()
 
 
-def narrator() -> Tell:
-    """Prints each line with the seconds since the beginning."""
+def line_printer() -> Tell:
+    """Return a function that prints a line with the seconds since the beginning."""
     started = time.monotonic()
 
     def tell(line: str) -> None:
-        print(f"{time.monotonic() - started:6.1f}  {line}", flush=True)  # noqa: T201  # the story is the output
+        print(f"{time.monotonic() - started:6.1f}  {line}", flush=True)  # noqa: T201  # the lines are the output
 
     return tell
 
@@ -193,16 +196,16 @@ def _tell_addresses(cluster: DevCluster, tell: Tell) -> None:
 def _next_step(cluster: DevCluster) -> str:
     stop = "Ctrl-C stops everything"
     if not cluster.controllers:
-        leads = "one of the brokers leads" if cluster.kind == "kafka" else "nobody leads"
-        tell_more = f"try: controllerctl --zk {cluster.connect} doctor"
-        return f"no controllerd: {leads}; {tell_more}      {stop}"
+        active = "a broker is the controller" if cluster.kind == "kafka" else "the cluster has no controller"
+        suggestion = f"try: controllerctl --zk {cluster.connect} doctor"
+        return f"no controllerd: {active}; {suggestion}      {stop}"
     http = cluster.controllers[0].http
     address = "" if http == DEFAULT_HTTP else f" --api http://{http}"
     return f"try: controllerctl{address} status      {stop}"
 
 
 def _interruption() -> asyncio.Event:
-    """Set by Ctrl-C or SIGTERM."""
+    """Return an event that Ctrl-C or SIGTERM sets."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -211,7 +214,7 @@ def _interruption() -> asyncio.Event:
 
 
 def _in_directory(directory: Path | None, work: Callable[[Path], Coroutine[None, None, int]]) -> int:
-    """Run ``work`` in a directory, a temporary one unless given; of a failure that one keeps what was in it."""
+    """Run ``work`` in a directory. A temporary one is removed afterwards, unless the work failed and left files."""
     configure_logging("warning")
     home = directory.absolute() if directory is not None else Path(tempfile.mkdtemp(prefix="controllerd-"))
     home.mkdir(parents=True, exist_ok=True)

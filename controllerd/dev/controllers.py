@@ -1,4 +1,4 @@
-"""Instances of controllerd as child processes, to be killed, stopped and started again."""
+"""Instances of controllerd as child processes that can be killed, stopped and started again."""
 
 import asyncio
 import json
@@ -32,10 +32,10 @@ class ControllerProcess:
         settings: Mapping[str, str] | None = None,
         ports: tuple[int, int] = (0, 0),
     ) -> None:
-        """``program`` is what the interpreter runs: the daemon, or a script around it.
+        """``program`` is the program that the interpreter runs: the daemon, or a script around it.
 
         ``settings`` are further variables of its configuration, ``CONTROLLERD__SECTION__KEY``. ``ports`` are those of
-        the Kafka protocol and of HTTP; 0 is any that is free.
+        the Kafka protocol and of HTTP; 0 is any free port.
         """
         self.node_id = node_id
         self.directory = directory
@@ -58,12 +58,12 @@ class ControllerProcess:
         return self._http_port.address
 
     async def start(self) -> None:
-        """Start it and wait until it has its role. :raises DevError: it ended or did not get that far."""
+        """Start the instance and wait until it has a role. :raises DevError: it ended, or has no role in time."""
         self.process.start()
         await self.process.wait_until(self.is_settled, timeout_s=_START_S, what="settled")
 
     async def is_settled(self) -> bool:
-        """Whether it leads, stands by or observes."""
+        """Whether it is active, standby or observer."""
         return await self.role() in {"active", "standby", "observer"}
 
     async def is_active(self) -> bool:
@@ -71,12 +71,12 @@ class ControllerProcess:
         return await self.role() == "active"
 
     async def role(self) -> str:
-        """Its role in one word; ``unreachable`` when it does not answer."""
+        """Return its role; ``unreachable`` if it does not answer."""
         status = await self.status()
         return str(status["role"]) if status is not None else "unreachable"
 
     async def status(self) -> dict[str, Any] | None:
-        """The answer of ``/v1/status`` (its meta and status together); None when there is none."""
+        """Return the answer of ``/v1/status`` (its meta and status together); None if there is none."""
         return await asyncio.to_thread(self._ask)
 
     def _ask(self) -> dict[str, Any] | None:
@@ -88,15 +88,15 @@ class ControllerProcess:
             return None
 
     async def metadata(self) -> ClusterMetadata:
-        """The cluster as this instance shows it to clients."""
+        """Return the metadata that this instance serves to clients."""
         return await fetch_metadata(LOOPBACK, self.kafka_port.port, timeout_s=_ASK_S)
 
     def audit_directory(self, cluster_id: str) -> Path:
-        """Where its audit log of this cluster is."""
+        """Return the folder of its audit log of this cluster."""
         return self.directory / "data" / "audit" / cluster_id / str(self.node_id)
 
     async def close(self) -> None:
-        """Kill it if it runs, and give its ports back."""
+        """Kill it if it runs, and release its ports."""
         await self.process.kill()
         self.kafka_port.close()
         self._http_port.close()

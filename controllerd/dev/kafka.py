@@ -1,4 +1,4 @@
-"""Real Apache Kafka brokers as child processes, to be killed, paused, shut down and restarted at will."""
+"""Real Apache Kafka brokers as child processes that can be killed, paused, shut down and restarted."""
 
 import asyncio
 import struct
@@ -17,11 +17,11 @@ from controllerd.dev.servers import ServerProcess
 START_TIMEOUT_S = 90.0
 _PROBE_TIMEOUT_S = 2.0
 _CORRELATION_ID = struct.pack(">i", 7)
-# ApiVersions version 0 without client id: a request that every broker answers to anyone.
+# ApiVersions version 0 without client id: a request that every broker answers without authentication.
 _API_VERSIONS = struct.pack(">ihh", 10, 18, 0) + _CORRELATION_ID + struct.pack(">h", -1)
-# The errors that end a broker while the session of its former life still holds /brokers/ids/<id>, and (by a
-# NullPointerException in KafkaZkClient.CheckedEphemeral) when that session ends between two of its questions.
-_KEPT_OUT = ("KeeperErrorCode = NodeExists", "CheckedEphemeral.getAfterNodeExists")
+# The errors that end a broker while the session of its last run still holds /brokers/ids/<id>, and (by a
+# NullPointerException in KafkaZkClient.CheckedEphemeral) when that session ends between two of its requests.
+_REGISTRATION_ERRORS = ("KeeperErrorCode = NodeExists", "CheckedEphemeral.getAfterNodeExists")
 _LOG4J = """\
 log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -32,7 +32,7 @@ _TOOL_LOG4J = _LOG4J.replace("INFO, out", "WARN, out") + "log4j.appender.out.tar
 
 
 class ToolResult(NamedTuple):
-    """How a command line tool of Kafka ended."""
+    """The exit status and the output of a command line tool of Kafka."""
 
     exit_status: int
     stdout: str
@@ -40,15 +40,15 @@ class ToolResult(NamedTuple):
 
 
 class KafkaBroker(ServerProcess):
-    """One stock broker in ZooKeeper mode with the shipped defaults, but for what makes tests short.
+    """One stock broker in ZooKeeper mode with the shipped defaults, except for settings that shorten tests.
 
     Args:
         broker_id: `broker.id`.
-        zookeeper_connect: with the chroot, which the broker creates when it is missing.
-        directory: properties, log and data go there.
+        zookeeper_connect: with the chroot, which the broker creates if it is missing.
+        directory: the folder of its properties, log and data.
         overrides: server properties on top of ours; None removes one.
         heap_mib: the largest heap of the JVM, in MiB.
-        log4j: its `log4j.properties`; all to standard output unless given.
+        log4j: its `log4j.properties`; everything to standard output unless given.
         port: of its listener; a free one unless given.
         version: its release; by default the one of KAFKA_HOME, else 3.9.1.
     """
@@ -117,13 +117,13 @@ class KafkaBroker(ServerProcess):
         return {key: value for key, value in merged.items() if value is not None}
 
     async def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start the broker and wait until its socket answers requests; with the data of its last run, if any.
+        """Start the broker with the data of its last run, if any, and wait until it answers requests.
 
-        A broker that was killed finds its own znode until the old session ends, and exits. As a service manager
-        does, this starts it again then. `timeout_s` begins when the jars are there: Maven may take far longer.
+        A broker that was killed finds its own znode until the old session ends, and exits. It is started again then,
+        as by a service manager. `timeout_s` begins when the jars exist: Maven may take far longer.
 
         Raises:
-            DevError: Java or the jars are missing, or the broker did not come up within `timeout_s`.
+            DevError: Java or the jars are missing, or the broker did not answer within `timeout_s`.
         """
         await self._make_ready()
         deadline = time.monotonic() + timeout_s
@@ -135,11 +135,11 @@ class KafkaBroker(ServerProcess):
             undo.pop_all()
 
     async def _came_up(self, deadline: float) -> bool:
-        """Whether it answers; False when its former session kept it out and there is time for another attempt."""
+        """Whether it answers; False if its former session prevented the start and there is time for another one."""
         try:
             await self.wait_answering(timeout_s=deadline - time.monotonic())
         except DevError:
-            if self.running or not any(map(self.process.wrote, _KEPT_OUT)):
+            if self.running or not any(map(self.process.wrote, _REGISTRATION_ERRORS)):
                 raise
             return False
         return True
@@ -149,7 +149,7 @@ class KafkaBroker(ServerProcess):
             self._process = await asyncio.to_thread(self._prepare)
 
     async def wait_answering(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until its socket answers requests.
+        """Wait until the broker answers requests.
 
         Raises:
             DevError: the process ended first, or `timeout_s` passed.
@@ -165,10 +165,10 @@ class KafkaBroker(ServerProcess):
             return False
 
     async def terminate(self, *, timeout_s: float = 60.0) -> int:
-        """SIGTERM, which is a controlled shutdown; gives the exit status (143 is the orderly one).
+        """Send SIGTERM, which begins a controlled shutdown; return the exit status (143 after an orderly one).
 
         Raises:
-            DevError: it did not end within `timeout_s`; it is killed then.
+            DevError: it did not end within `timeout_s`, and was killed.
         """
         return await super().terminate(timeout_s=timeout_s)
 
@@ -193,11 +193,11 @@ async def run_tool(
 ) -> ToolResult:
     """Run one of Kafka's command line tools by its main class, for example `org.apache.kafka.tools.TopicCommand`.
 
-    `directory` takes its logging configuration; `stdin` is all that it can read; `version` is the
-    release whose tool it is. The tool's own failure is in the result.
+    `directory` receives its logging configuration; `stdin` is its standard input; `version` is the
+    release of the tool. A failure of the tool is part of the result.
 
     Raises:
-        DevError: Java or the jars are missing, or it did not end within `timeout_s`; it is killed then.
+        DevError: Java or the jars are missing, or it did not end within `timeout_s` and was killed.
     """
     command = await asyncio.to_thread(_tool_command, main_class, directory, version)
     process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""The class path of a release of Apache Kafka: unpacked (KAFKA_HOME), or its published jars, by Maven."""
+"""The class path of a release of Apache Kafka: of an unpacked release (KAFKA_HOME), or of jars fetched by Maven."""
 
 import hashlib
 import os
@@ -16,26 +16,25 @@ from controllerd.dev.releases import DEFAULT_RELEASE, check_release
 
 _POM = Path(__file__).with_name("pom.xml")
 _MAVEN_TIMEOUT_S = 900.0
-_TELL_EVERY_S = 3.0
+_REPORT_EVERY_S = 3.0
 _CORE_JAR = re.compile(r"kafka_2\.1\d-(\d+\.\d+\.\d+)\.jar")
 
 
 def _silent(_: str) -> None:
-    """The progress of callers that show none."""
+    """Ignore the progress."""
 
 
 def class_path(progress: Callable[[str], None] = _silent, *, version: str | None = None) -> str:
     """Return the class path that runs `kafka.Kafka` and Kafka's tools of a release.
 
     KAFKA_HOME is used if it holds that release, or if `version` is None. Without KAFKA_HOME, None
-    means 3.9.1. Maven's answer is kept in the cache folder, one for each release, and used again
-    while all its jars exist. The first run for a release may download about 70 MB; `progress` gets
-    a line about the download, and every few seconds how far it is.
+    means 3.9.1. Maven's answer is cached for each release, and used again while all its jars exist.
+    The first run for a release may download about 70 MB; `progress` receives a line about the
+    download, and a line about its progress every few seconds.
 
     Raises:
-        DevError: there is no such release, or its jars cannot be had here; the message says what is
-        missing and how
-            to get it.
+        DevError: there is no such release, or its jars are not available; the message says what to
+            install.
     """
     if version is not None:
         check_release(version)
@@ -56,9 +55,9 @@ def release_in_use(version: str | None = None) -> str:
 
 
 def kafka_available() -> str | None:
-    """None when brokers can run here, else the reason in one line.
+    """Return None if brokers can run here, else the reason in one line.
 
-    It resolves the class path, and so may take a while the first time.
+    The class path is resolved, which may take minutes the first time.
     """
     try:
         find_java()
@@ -110,7 +109,7 @@ def _resolve(cached: Path, version: str, progress: Callable[[str], None]) -> str
     with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
         answer = Path(folder) / "class-path.txt"
         _run_maven(maven, version, answer, progress)
-        # Renamed into place: another process never reads half a class path.
+        # The file is renamed when it is complete: another process never reads half a class path.
         answer.replace(cached)
     known = _still_valid(cached)
     if known is None:
@@ -119,7 +118,7 @@ def _resolve(cached: Path, version: str, progress: Callable[[str], None]) -> str
 
 
 def _run_maven(maven: str, version: str, answer: Path, progress: Callable[[str], None]) -> None:
-    # Run on a copy: Maven writes beside the file that it reads, and the package may be installed read-only.
+    # Maven reads a copy: it writes files beside the POM, and the package may be installed read-only.
     pom = answer.with_name("pom.xml")
     shutil.copyfile(_POM, pom)
     goal = ("dependency:build-classpath", f"-Dmdep.outputFile={answer}", "-Dmdep.pathSeparator=:")
@@ -130,27 +129,27 @@ def _run_maven(maven: str, version: str, answer: Path, progress: Callable[[str],
         limit = Timer(_MAVEN_TIMEOUT_S, process.kill)
         limit.start()
         try:
-            output = _heard(process, progress)
+            output = _read_output(process, progress)
             process.wait()
         finally:
             limit.cancel()
-            process.kill()  # it has ended, unless something failed here: then the block would wait for it
+            process.kill()  # if this block failed, the process may still run, and the context manager would wait for it
     if process.returncode < 0:
         raise DevError(f"Maven was killed, as it is after {_MAVEN_TIMEOUT_S:g} s: is its repository reachable?")
     if process.returncode != 0:
         raise DevError(f"Maven could not resolve Apache Kafka {version}: {_first_error(output)}")
 
 
-def _heard(process: subprocess.Popen[bytes], progress: Callable[[str], None]) -> str:
-    """All that Maven prints. How far it is is told when it says something, every few seconds."""
+def _read_output(process: subprocess.Popen[bytes], progress: Callable[[str], None]) -> str:
+    """Return the whole output of Maven. While it arrives, report the progress every few seconds."""
     assert process.stdout is not None
-    lines, fetched, told = [], 0, time.monotonic()
+    lines, fetched, reported = [], 0, time.monotonic()
     for line in process.stdout:
         lines.append(line.decode(errors="replace"))
         fetched += b"Downloaded from" in line
-        if time.monotonic() - told > _TELL_EVERY_S:
+        if time.monotonic() - reported > _REPORT_EVERY_S:
             progress(f"Maven has fetched {fetched} files")
-            told = time.monotonic()
+            reported = time.monotonic()
     return "".join(lines)
 
 

@@ -1,7 +1,7 @@
-"""A producer that never gives up while brokers die, and what it waits for while it has no acknowledgement.
+"""A producer load that retries for as long as a fault lasts, and reports which acknowledgements are missing.
 
-librdkafka is used because it is no Java client: a second implementation of the protocol on the other side of the
-brokers. It comes with the extra `dev` and is imported when a load starts.
+It uses librdkafka, which is no Java client, so that a second implementation of the protocol is tested. librdkafka comes
+with the extra `dev` and is imported when a load starts.
 """
 
 import importlib.util
@@ -21,11 +21,11 @@ UNKNOWN_OFFSET = -1
 _FLUSH_TIMEOUT_S = 60.0
 _MAX_CATCH_UP_S = 1.0
 POLL_S = 0.2
-LOG_ERRORS = 2  # syslog's scale: librdkafka's own stderr lines only when it is critical
+LOG_CRITICAL = 2  # syslog's scale: librdkafka writes only critical messages to stderr
 
 
-# Acknowledgements may take as long as a fault lasts (message.timeout.ms = 0), but a broker that froze is given up after
-# seconds, not after librdkafka's minute, so that what it held is sent to its successor.
+# Acknowledgements may take as long as a fault lasts (message.timeout.ms = 0). The connection to a frozen broker is
+# closed after seconds instead of librdkafka's minute, so that its requests are sent to the next leader.
 _PRODUCER = {
     "acks": "all",
     "enable.idempotence": True,
@@ -38,15 +38,15 @@ _PRODUCER = {
     "topic.metadata.refresh.interval.ms": 5_000,
     "statistics.interval.ms": 2_000,
 }
-# A sequence of one is in order however often it is sent again.
+# With one request in flight, records stay in order however often they are sent again.
 _PLAIN: Mapping[str, bool | int] = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}
 
 
-class Record(NamedTuple):
-    """One record of the load: the partition, its number within the partition (from 0), and where the log holds it.
+class LoadRecord(NamedTuple):
+    """One record of the load: the partition, its number within the partition (from 0), and its offset in the log.
 
-    The offset of an acknowledged record may be UNKNOWN_OFFSET: when the answer to its first sending was lost with a
-    broker, the answer to the second only says that the log has it.
+    The offset of an acknowledged record may be UNKNOWN_OFFSET: if the response to the first attempt was lost with a
+    broker, the response to the second confirms the record without its offset.
     """
 
     partition: int
@@ -56,16 +56,16 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class LoadResult:
-    """The promises to a producer load: every acknowledged record, and when, by the monotonic clock in seconds."""
+    """The acknowledgements of a producer load: every record, with its time by the monotonic clock in seconds."""
 
     sent: int = 0
-    acknowledged: list[Record] = field(default_factory=list)
+    acknowledged: list[LoadRecord] = field(default_factory=list)
     acknowledged_at_s: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     fatal_error: str | None = None
 
     def worst_gap_s(self, *, since_s: float = float("-inf"), until_s: float = float("inf")) -> float:
-        """The longest time that one partition went without an acknowledgement; 0 if there are none.
+        """Return the longest time without an acknowledgement of one partition; 0 if there are none.
 
         Each partition counts by itself, so that acknowledgements of the others do not hide one that waits for a leader.
         A partition that never had an acknowledgement does not count. A gap counts in full if it ends between
@@ -84,7 +84,7 @@ class LoadResult:
 
 
 def _gaps(acknowledgements: Sequence[tuple[int, float]]) -> Iterator[tuple[float, float]]:
-    """Begin and end of each partition's gaps; the last one of each partition ends with the last acknowledgement."""
+    """Yield the gaps of each partition; the last one ends with the last acknowledgement of any partition."""
     before: dict[int, float] = {}
     for partition, at_s in acknowledgements:
         yield before.get(partition, at_s), at_s
@@ -94,16 +94,16 @@ def _gaps(acknowledgements: Sequence[tuple[int, float]]) -> Iterator[tuple[float
 
 
 class ProducerLoad:
-    """A producer with acks=all on a thread of its own, at a steady rate, round the partitions in turn.
+    """A producer with acks=all on a thread of its own, at a steady rate, over the partitions in turn.
 
-    A record waits and is sent again for as long as a fault lasts: nothing is given up by time or by number of tries.
+    A record is sent again for as long as a fault lasts: neither a timeout nor a number of attempts ends it.
     The load ends at `max_records`, after `max_seconds`, or when stopped, whichever comes first; it then waits until
     everything that was sent is acknowledged. As a context manager it runs on entry and is stopped on exit.
 
     Args:
         bootstrap: the brokers' addresses.
-        topic: exists already.
-        partitions: how many of its partitions to write to.
+        topic: an existing topic.
+        partitions: the number of its partitions to write to.
         records_per_s: the rate, over all partitions.
         idempotent: without it a record whose acknowledgement was lost may be in the log twice; the order still holds.
         max_records: an upper limit, for the memory that the acknowledgements take.
@@ -144,7 +144,7 @@ class ProducerLoad:
         self._thread.start()
 
     def stop(self) -> LoadResult:
-        """Send no more, wait at most 60 s until all that was sent is acknowledged, and give the result. It blocks.
+        """Stop sending, wait at most 60 s until every record is acknowledged, and return the result. It blocks.
 
         Raises:
             DevError: some records are neither acknowledged nor failed after that time.
@@ -158,11 +158,14 @@ class ProducerLoad:
 
     @property
     def acknowledged(self) -> int:
-        """How many records are acknowledged so far; safe from any thread."""
+        """The number of records acknowledged so far; safe from any thread."""
         return len(self.result.acknowledged)
 
     def missing_after(self, before: int, *, records: float) -> str | None:
-        """Return what is missing until ``records`` more than ``before`` are acknowledged, some of every partition."""
+        """Return a text on missing acknowledgements, or None if there are enough.
+
+        More than ``records`` have to follow the first ``before``, with at least one of every partition.
+        """
         acknowledged = self.result.acknowledged[before:]
         waiting = sorted(set(range(self._partitions)) - {record.partition for record in acknowledged})
         if waiting:
@@ -186,13 +189,14 @@ class ProducerLoad:
         due = time.monotonic()
         for partition, sequence in self._records():
             self._send(producer, partition, sequence)
-            # After a stall it catches up for a second's worth at most, so that a fault is not followed by a flood.
+            # After a stall it makes up for one second at most, so that no burst follows a fault.
             due = max(due + self._interval_s, time.monotonic() - _MAX_CATCH_UP_S)
             self._serve_until(producer, due)
             if self._stopping.is_set() or time.monotonic() >= end:
                 break
         producer.flush(_FLUSH_TIMEOUT_S)
-        self._producer = None  # one that lives on asks for the topic's metadata, and brokers create what is asked for
+        # A producer that still exists would request the topic's metadata, which creates the topic again.
+        self._producer = None
 
     def _records(self) -> Iterator[tuple[int, int]]:
         for number in range(self._max_records):
@@ -222,12 +226,12 @@ class ProducerLoad:
         if error is not None:
             self.result.failures.append(f"partition {partition} sequence {sequence}: {error}")
             return
-        # The time first: `acknowledged` is what other threads count by.
+        # The time is appended first, because other threads count `acknowledged`.
         self.result.acknowledged_at_s.append(time.monotonic())
-        self.result.acknowledged.append(Record(partition, sequence, UNKNOWN_OFFSET if offset is None else offset))
+        self.result.acknowledged.append(LoadRecord(partition, sequence, UNKNOWN_OFFSET if offset is None else offset))
 
     def _note_client_error(self, error: "KafkaError") -> None:
-        """Connections that break are what a fault looks like; only an error that ends the producer is kept."""
+        """Keep an error that ends the producer. Other errors, as broken connections, are expected during a fault."""
         if error.fatal():
             self.result.fatal_error = str(error)
 
@@ -248,39 +252,40 @@ def _producer(
         "bootstrap.servers": bootstrap,
         "error_cb": on_error,
         "stats_cb": on_statistics,
-        "log_level": LOG_ERRORS,
+        "log_level": LOG_CRITICAL,
     }
     return Producer({**_PRODUCER, **settings, **ours})
 
 
 def require_librdkafka() -> None:
+    """Check that librdkafka is installed. :raises DevError: it is not."""
     if importlib.util.find_spec("confluent_kafka") is None:
         raise DevError("the load needs librdkafka: run `make setup`, which installs it")
 
 
 def describe_waiting(statistics: str) -> str:
-    """Return in one line: the idempotent producer, each partition with records to send, each broker it needs.
+    """Describe in one line the idempotent producer, each partition with records to send, and each broker.
 
     Args:
         statistics: the newest JSON of librdkafka's ``stats_cb``; empty as long as there is none.
     """
     if not statistics:
         return "no statistics yet"
-    told: Mapping[str, Any] = json.loads(statistics)
+    parsed: Mapping[str, Any] = json.loads(statistics)
     return "; ".join(
-        [f"producer id {told.get('eos', {}).get('idemp_state', 'none')}", *_waiting(told), *_brokers(told)]
+        [f"producer id {parsed.get('eos', {}).get('idemp_state', 'none')}", *_waiting(parsed), *_brokers(parsed)]
     )
 
 
-def _waiting(told: Mapping[str, Any]) -> Iterator[str]:
-    for topic, partitions in told["topics"].items():
+def _waiting(parsed: Mapping[str, Any]) -> Iterator[str]:
+    for topic, partitions in parsed["topics"].items():
         for number, row in partitions["partitions"].items():
             queued, sending, sent = row["msgq_cnt"], row["xmit_msgq_cnt"], row["msgs_inflight"]
             if queued + sending + sent > 0:
                 yield f"{topic}-{number} on broker {row['broker']} has {queued} + {sending} waiting, {sent} sent"
 
 
-def _brokers(told: Mapping[str, Any]) -> Iterator[str]:
-    for row in told["brokers"].values():
+def _brokers(parsed: Mapping[str, Any]) -> Iterator[str]:
+    for row in parsed["brokers"].values():
         if row["nodeid"] >= 0:
             yield f"broker {row['nodeid']} is {row['state']}, requests under way: {row['waitresp_cnt']}"

@@ -1,4 +1,4 @@
-"""The views of the cluster, to be compared: ZooKeeper, each broker, the controller, the audit log."""
+"""Compare the views of a cluster: ZooKeeper, each broker, the controller, the audit log."""
 
 import asyncio
 import base64
@@ -26,22 +26,22 @@ from events.queue import EventQueue
 from wire.metadata import ClusterMetadata
 
 _SESSION_MS: Final = 30_000
-"""Long enough to wait out a restart of ZooKeeper; it holds nothing that anybody waits for."""
+"""Longer than a restart of ZooKeeper. The session holds no znode for whose end another client waits."""
 
 
 class _NoAudit:
-    """An observer changes nothing, so there is nothing to write down."""
+    """Drop audit records: an observer changes no state of the cluster."""
 
     def record(self, *records: Record) -> None:
-        """Nothing to do."""
+        """Drop the records."""
 
     async def accepted(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperView:
-    """Topics, assignments and leaderships as ZooKeeper has them, and the registered brokers, without controllerd."""
+    """Topics, assignments, leaderships and registered brokers in ZooKeeper; controllerd itself is left out."""
 
     topic_ids: Mapping[str, str | None]
     assignments: Mapping[TopicPartition, ReplicaAssignment]
@@ -59,7 +59,7 @@ class ZooKeeperView:
 
 
 class ZooKeeperObserver:
-    """A ZooKeeper session of one's own, for reading and for creating topics as brokers do. Async context manager."""
+    """A ZooKeeper session that reads, and creates topics as brokers do. Async context manager."""
 
     def __init__(self, connect: str) -> None:
         clock = SystemClock()
@@ -67,8 +67,8 @@ class ZooKeeperObserver:
         self._session = ZooKeeperSession(connect, _SESSION_MS, queue, _NoAudit())
         self._zk = KazooZooKeeper(self._session)
         self._store = ZooKeeperStore(self._zk, _NoAudit(), clock, queue.put)
-        # An observer has no role to lose: after a lost session it simply goes on with the next one.
-        self._session.when_lost(self._go_on)
+        # An observer has no role to lose: after a lost session it continues with the next one.
+        self._session.when_lost(self._continue)
 
     async def __aenter__(self) -> Self:
         await self._session.open(30.0)
@@ -81,20 +81,20 @@ class ZooKeeperObserver:
         self._zk.close()
         await self._session.close()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         asyncio.get_running_loop().call_soon(self._session.expire_handled)
 
     async def cluster_id(self) -> str:
-        """The id of the cluster."""
+        """Return the id of the cluster."""
         return await self._store.cluster.cluster_id()
 
     async def controller_epoch(self) -> int:
-        """The controller epoch as it is now; 0 before the first election."""
+        """Return the current controller epoch; 0 before the first election."""
         (node,) = await self._zk.read([paths.CONTROLLER_EPOCH])
         return 0 if node is None else codecs.decode_controller_epoch(node.data)
 
     async def view(self) -> ZooKeeperView:
-        """Everything as it is now."""
+        """Return the current state."""
         read = await self._store.topics.read_topics(await self._store.topics.read_topic_names())
         assignments = {TopicPartition(t.name, p): a for t in read.topics.values() for p, a in t.assignments.items()}
         states = await self._store.states.read_states(assignments)
@@ -107,7 +107,7 @@ class ZooKeeperObserver:
     ) -> None:
         """Create a topic by its znodes, configuration first, as a 3.9 broker does.
 
-        :raises FileExistsError: there is one already.
+        :raises FileExistsError: the topic exists already
         """
         image = TopicImage(
             name,
@@ -119,18 +119,22 @@ class ZooKeeperObserver:
         topic = Create(paths.topic(name), codecs.encode_topic(image))
         while isinstance(outcome := (await self._zk.commit([[config, topic]]))[0], ReplyLost):
             (node,) = await self._zk.read([topic.path])
-            if node is not None and node.data == topic.data:  # the id in it is ours alone
+            if node is not None and node.data == topic.data:  # it holds the id that was just generated
                 return
         if not isinstance(outcome, Committed):
             raise FileExistsError(f"topic {name} cannot be created: {outcome}")
 
 
-def metadata_differences(view: ZooKeeperView, told: Mapping[str, ClusterMetadata], controller_id: int) -> list[str]:
-    """Sentences about metadata of clients that differs from ZooKeeper; empty when all agree.
+def metadata_differences(view: ZooKeeperView, received: Mapping[str, ClusterMetadata], controller_id: int) -> list[str]:
+    """Return a sentence about each difference between metadata and ZooKeeper; empty if all agree.
 
-    ``told`` maps who said it (``broker 1``) to what was said.
+    ``received`` maps the sender (``broker 1``) to its metadata.
     """
-    return [f"{who} {line}" for who, metadata in told.items() for line in _differences(view, metadata, controller_id)]
+    return [
+        f"{sender} {line}"
+        for sender, metadata in received.items()
+        for line in _differences(view, metadata, controller_id)
+    ]
 
 
 def _differences(view: ZooKeeperView, metadata: ClusterMetadata, controller_id: int) -> list[str]:
@@ -155,9 +159,9 @@ def _differences(view: ZooKeeperView, metadata: ClusterMetadata, controller_id: 
 
 
 def audit_violations(*directories: Path) -> list[str]:
-    """Which invariants the audit logs break together, and where one is damaged, as sentences; empty when all is well.
+    """Return a sentence about each invariant that audit logs violate together, and about each damaged place.
 
-    Each directory is the log of one instance; the rules across nodes see all of them.
+    Each directory is the log of one instance; the rules across nodes read all of them.
     """
     readers = [AuditReader(directory) for directory in directories]
     found = list(check(itertools.chain.from_iterable(readers)))
@@ -166,15 +170,15 @@ def audit_violations(*directories: Path) -> list[str]:
 
 
 def audit_differences(directory: Path, view: ZooKeeperView) -> list[str]:
-    """Sentences about the state folded from an audit log where it differs from ZooKeeper; empty when they agree."""
+    """Return a sentence about each difference between the state folded from an audit log and ZooKeeper."""
     return _differences_of(fold_directory(directory), view)
 
 
 def merged_differences(directories: Sequence[Path], view: ZooKeeperView) -> list[str]:
-    """The differences for the logs of several instances together: their terms in the order of the controller epochs."""
+    """Return the differences for the logs of several instances, folded in the order of the controller epochs."""
     entries = [entry for directory in directories for entry in AuditReader(directory) if entry[0].epoch > 0]
     state = ClusterState()
-    # An epoch is won by one boot of one node, so its own count is the order within the term.
+    # One boot of one node has a controller epoch, so its sequence numbers are the order within the term.
     for envelope, record in sorted(entries, key=lambda entry: (entry[0].epoch, entry[0].seq)):
         apply(state, envelope, record)
     return _differences_of(state, view)

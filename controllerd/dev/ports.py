@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1 that stay ours while the server behind them is dead."""
+"""Ports of 127.0.0.1 that stay reserved while their server is not running."""
 
 import socket
 import sys
@@ -10,7 +10,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Ports(NamedTuple):
-    """The ports of a cluster: where there are several servers of a kind, the first one's; 0 is any that is free."""
+    """The ports of a cluster: of several servers of a kind, that of the first one; 0 is any free port."""
 
     zookeeper: int = 0
     brokers: int = 0
@@ -18,31 +18,33 @@ class Ports(NamedTuple):
     http: int = 0
 
     def broker(self, broker_id: int) -> int:
-        """The port of a broker; ids begin with 1."""
-        return self.brokers and self.brokers + broker_id - 1
+        """Return the port of a broker; ids begin with 1."""
+        return 0 if self.brokers == 0 else self.brokers + broker_id - 1
 
     def instance(self, number: int) -> tuple[int, int]:
-        """The ports of an instance for the Kafka protocol and for HTTP; numbers begin with 0."""
-        return self.listeners and self.listeners + number, self.http and self.http + number
+        """Return the ports of an instance for the Kafka protocol and for HTTP; numbers begin with 0."""
+        kafka = 0 if self.listeners == 0 else self.listeners + number
+        http = 0 if self.http == 0 else self.http + number
+        return kafka, http
 
 
 ANY_PORTS = Ports()
 
 
 class ReservedPort:
-    """A port, chosen by the kernel unless given, and held until `close`: a server that died finds it free again.
+    """A port, chosen by the kernel unless given, and reserved until `close`, so that a server can be started again.
 
     The holding socket is bound and never listens. On Linux a server that sets SO_REUSEADDR, as Java's and asyncio's do,
     can still listen there, while the kernel gives the port to no other process. Without the holding socket a client
     that keeps connecting to a dead server may be given that very port as its own, connect to itself, and block the
-    restart. Elsewhere two sockets cannot share a bound port, so it is only chosen, not held.
+    restart. On other systems two sockets cannot share a bound port, so the port is only chosen, not reserved.
     """
 
     def __init__(self, port: int = 0) -> None:
-        """:raises OSError: another process listens on the ``port`` that was asked for."""
+        """:raises OSError: another process listens on the given ``port``."""
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with ExitStack() as undo:
+        with ExitStack() as undo:  # closes the socket if it cannot be bound
             undo.callback(holder.close)
             holder.bind((LOOPBACK, port))
             undo.pop_all()
@@ -57,7 +59,7 @@ class ReservedPort:
         return f"{LOOPBACK}:{self.port}"
 
     def close(self) -> None:
-        """Give the port back to the kernel; a second call does nothing."""
+        """Release the port; a second call does nothing."""
         self._holder.close()
 
     def __enter__(self) -> Self:

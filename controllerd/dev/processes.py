@@ -1,4 +1,4 @@
-"""Child processes that tests and demos may kill, stop and pause, and that never outlive the process that started them.
+"""Child processes that tests and demos can kill, stop and pause, and that never outlive the process that started them.
 
 Most are Java virtual machines, so `find_java` is here as well. The child is polled instead of being awaited through the
 event loop: a cluster shared by many tests lives longer than the loop of any one of them.
@@ -18,13 +18,13 @@ from typing import Self
 POLL_S = 0.02
 _TAIL_BYTES = 16_384
 
-# The processes of a development cluster live for seconds or minutes: a cheap compiler and a cheap collector
-# start in about half the time and leave the second core to the others.
+# The processes of a development cluster run for seconds or minutes: a cheap compiler and a cheap collector
+# start in about half the time and leave the second core to other processes.
 FAST_START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
 class DevError(Exception):
-    """Something that a development cluster needs is missing or did not come up; the text says what to do about it."""
+    """A requirement of a development cluster is missing, or a process did not start; the text says what to do."""
 
 
 class ChildProcess:
@@ -33,9 +33,9 @@ class ChildProcess:
     It can be started again after it ended. As an async context manager it starts on entry and is killed on exit.
 
     Args:
-        name: what messages call it, for example `broker 1`.
+        name: its name in messages, for example `broker 1`.
         command: the program and its arguments.
-        log_file: where stdout and stderr go.
+        log_file: the file that stdout and stderr are appended to.
         environment: variables on top of our own.
     """
 
@@ -102,13 +102,13 @@ class ChildProcess:
         deadline = time.monotonic() + timeout_s
         while not await condition():
             if not self.running:
-                raise DevError(self._story(f"{self.name} ended with status {self.exit_status} before it {what}"))
+                raise DevError(self._with_log(f"{self.name} ended with status {self.exit_status} before it {what}"))
             if time.monotonic() >= deadline:
-                raise DevError(self._story(f"{self.name} has not {what} within {timeout_s:g} s"))
+                raise DevError(self._with_log(f"{self.name} has not {what} within {timeout_s:g} s"))
             await asyncio.sleep(POLL_S)
 
     async def wait_ended(self, *, timeout_s: float) -> int:
-        """Wait until the child has ended by itself and give its exit status.
+        """Wait until the child has ended by itself; return its exit status.
 
         Raises:
             DevError: it still runs after `timeout_s`.
@@ -117,22 +117,22 @@ class ChildProcess:
         deadline = time.monotonic() + timeout_s
         while (status := process.poll()) is None:
             if time.monotonic() >= deadline:
-                raise DevError(self._story(f"{self.name} still runs after {timeout_s:g} s"))
+                raise DevError(self._with_log(f"{self.name} still runs after {timeout_s:g} s"))
             await asyncio.sleep(POLL_S)
         return status
 
     async def kill(self) -> None:
-        """End the child and its group with SIGKILL; nothing happens when it has ended already."""
+        """End the child and its group with SIGKILL; do nothing if it has ended already."""
         self.kill_now()
 
     def kill_now(self) -> None:
-        """Do what `kill` does, outside an event loop. It blocks for the milliseconds that the kernel needs."""
+        """Kill the child outside an event loop. This blocks for the milliseconds that the kernel needs."""
         if self._process is not None and self._process.poll() is None:
             self._signal(signal.SIGKILL)
             self._process.wait()
 
     async def terminate(self, *, timeout_s: float = 60.0) -> int:
-        """Ask the child to end (SIGTERM), wait for it and give its exit status; one that does not end is killed.
+        """Send SIGTERM to the child, wait for its end and return its exit status; kill it if it does not end.
 
         Raises:
             DevError: it did not end within `timeout_s`.
@@ -149,11 +149,11 @@ class ChildProcess:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused child go on (SIGCONT)."""
+        """Let a paused child continue (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     def log_tail(self, lines: int = 15) -> str:
-        """The last lines of what the child wrote since its latest start."""
+        """Return the last lines that the child wrote since its latest start."""
         with self.log_file.open("rb") as log:
             end = log.seek(0, os.SEEK_END)
             log.seek(max(self._log_start, end - _TAIL_BYTES))
@@ -183,17 +183,18 @@ class ChildProcess:
             raise DevError(f"{self.name} is not running")
         os.killpg(self.pid, number)
 
-    def _story(self, sentence: str) -> str:
+    def _with_log(self, sentence: str) -> str:
         tail = self.log_tail()
         return f"{sentence}; the log {self.log_file} ends with:\n{tail}" if tail else f"{sentence}; its log is empty"
 
 
 @functools.cache
 def _die_with_parent() -> tuple[str, ...]:
-    """The prefix that has the kernel kill the child when we die; empty where the system has no such tool.
+    """Return the command prefix that makes the kernel kill the child when this process ends; empty without setpriv.
 
-    A context manager covers every orderly end. This one covers our own SIGKILL. The tool sets the flag and then becomes
-    the child, so the pid is the same, and no Python code runs between fork and exec of a process with threads.
+    A context manager covers every orderly end; the prefix covers a SIGKILL of this process. setpriv sets the flag and
+    then becomes the child, so the pid is the same, and no Python code runs between fork and exec of a process with
+    threads.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -204,7 +205,7 @@ def _die_with_parent() -> tuple[str, ...]:
 
 
 def find_java() -> str:
-    """The path of the `java` to use: the one of JAVA_HOME when that is set, else the first on PATH.
+    """Return the path of the `java` to use: that of JAVA_HOME if it is set, else the first on PATH.
 
     Raises:
         DevError: there is none, or JAVA_HOME points to a folder without one.

@@ -1,7 +1,7 @@
-"""A TCP proxy between a client and one server: it tells what passed and when, and it can delay, cut and refuse.
+"""A TCP proxy between a client and one server. It reports every chunk, and can delay, break and refuse connections.
 
-It reads at once whatever arrives, even while it holds bytes back, so that the time of a chunk is the time at which its
-sender really sent it.
+It reads at once all bytes that arrive, even while it delays others, so that the time of a chunk is the time at which it
+was sent.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ class Chunk(NamedTuple):
 
 
 class TcpProxy:
-    """Forwards connections to ``upstream`` (``host:port``). As an async context manager it listens on a free port.
+    """Forward connections to ``upstream`` (``host:port``). As an async context manager it listens on a free port.
 
-    It lives in the event loop that entered it. A subclass may watch (``seen``) and delay (``release``) what passes.
+    It runs in the event loop that entered it. A subclass may observe (``seen``) and delay (``release``) chunks.
     """
 
     def __init__(self, upstream: str) -> None:
@@ -38,13 +38,13 @@ class TcpProxy:
         self.is_open = True
         """While False, new connections are closed at once."""
         self.connections = 0
-        """How many were accepted so far; each has its number, from 1."""
+        """The number of accepted connections; each connection has a number, from 1."""
 
     def seen(self, chunk: Chunk) -> None:
-        """Bytes arrived. They have not been forwarded yet."""
+        """Observe a chunk that arrived and has not been forwarded yet."""
 
     async def release(self, chunk: Chunk) -> None:
-        """Return when these bytes may go on; what follows them in the same direction waits."""
+        """Return when a chunk may be forwarded; the chunks behind it in the same direction wait."""
 
     @property
     def port(self) -> int:
@@ -54,7 +54,7 @@ class TcpProxy:
 
     @property
     def connect(self) -> str:
-        """`host:port` that clients connect to."""
+        """The `host:port` that clients connect to."""
         return f"{LOOPBACK}:{self.port}"
 
     async def __aenter__(self) -> Self:
@@ -114,7 +114,7 @@ class TcpProxy:
     async def _pump(
         self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, from_client: bool
     ) -> None:
-        """One direction, until its sender ends it; the end is passed on behind the last byte."""
+        """Forward one direction until its sender ends it; the end is forwarded behind the last byte."""
         arrived: asyncio.Queue[Chunk | None] = asyncio.Queue()
         async with asyncio.TaskGroup() as both:
             both.create_task(self._forward(arrived, writer))
@@ -131,5 +131,5 @@ class TcpProxy:
             if not writer.is_closing():
                 writer.write(chunk.data)
         if not writer.is_closing():
-            with contextlib.suppress(OSError):  # the other side is gone already, which was not noticed yet
+            with contextlib.suppress(OSError):  # the other side has closed the connection already
                 writer.write_eof()

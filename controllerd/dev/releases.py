@@ -1,4 +1,4 @@
-"""The releases of Apache Kafka that brokers can run: all with ZooKeeper mode, from 2.6 on."""
+"""The releases of Apache Kafka that brokers can run: those with ZooKeeper mode, from 2.6 on."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from controllerd.dev.processes import DevError
 
 DEFAULT_RELEASE: Final = "3.9.1"
-"""The release of brokers for which none is given."""
+"""The release of brokers without a given release."""
 LAST_PATCHES: Final[Mapping[str, int]] = {
     "2.6": 3,
     "2.7": 2,
@@ -22,13 +22,13 @@ LAST_PATCHES: Final[Mapping[str, int]] = {
     "3.8": 1,
     "3.9": 1,
 }
-"""The number of the last release, by line of releases."""
+"""The last patch number of each line of releases."""
 LAST_RELEASES: Final = tuple(f"{line}.{patch}" for line, patch in LAST_PATCHES.items())
 """The last release of each line, oldest first."""
 TESTED_RELEASES: Final = ("2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.7.2", "3.9.1")
 """The releases that ``make test-releases`` runs, oldest first."""
 
-# Kafka's command line tools left the broker's own artifact (`kafka.admin`) one after the other, for `kafka-tools`.
+# Kafka moved its command line tools one after the other from the broker's artifact (`kafka.admin`) to `kafka-tools`.
 _MOVED_TOOLS: Final[Mapping[str, tuple[tuple[int, int], str]]] = {
     "TopicCommand": ((3, 7), "org.apache.kafka.tools.TopicCommand"),
     "LeaderElectionCommand": ((3, 7), "org.apache.kafka.tools.LeaderElectionCommand"),
@@ -37,11 +37,10 @@ _MOVED_TOOLS: Final[Mapping[str, tuple[tuple[int, int], str]]] = {
 
 
 def check_release(version: str) -> None:
-    """Accept `MAJOR.MINOR.PATCH` of a known release.
+    """Check that `MAJOR.MINOR.PATCH` is a known release.
 
     Raises:
-        DevError: there is no such release, or none with ZooKeeper mode; the message names the known
-        ones.
+        DevError: it is no release, or has no ZooKeeper mode; the message names the known releases.
     """
     line, _, patch = version.rpartition(".")
     if line not in LAST_PATCHES or not patch.isascii() or not patch.isdigit() or int(patch) > LAST_PATCHES[line]:
@@ -49,8 +48,8 @@ def check_release(version: str) -> None:
 
 
 def known_releases() -> str:
-    """The known releases, for messages."""
-    return f"known are those up to {', '.join(LAST_RELEASES[:-1])} and {LAST_RELEASES[-1]}"
+    """Return the known releases, for messages."""
+    return f"known releases are those up to {', '.join(LAST_RELEASES[:-1])} and {LAST_RELEASES[-1]}"
 
 
 def line_of(version: str) -> tuple[int, int]:

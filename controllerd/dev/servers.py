@@ -1,4 +1,4 @@
-"""The life cycle of the servers of a development cluster: started, killed, started again, and closed in the end."""
+"""The life cycle of the servers of a development cluster: start, kill, restart and close."""
 
 from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
@@ -8,23 +8,23 @@ from controllerd.dev.ports import ReservedPort
 from controllerd.dev.processes import ChildProcess, DevError
 
 
-class Server(ABC):
+class DevServer(ABC):
     """One server, or several that are started together.
 
-    As an async context manager it runs on entry and is killed, and its ports given back, on exit.
+    As an async context manager it is started on entry. On exit it is killed, and its ports are released.
     """
 
     @abstractmethod
     async def start(self) -> None:
-        """Start it with the data of its last run, if any, and wait until it serves. :raises DevError: it does not."""
+        """Start with the data of the last run, if any, and wait until it serves. :raises DevError: it does not."""
 
     @abstractmethod
     async def kill(self) -> None:
-        """SIGKILL, as a crash; nothing happens when it does not run."""
+        """Send SIGKILL, as a crash; do nothing if it does not run."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Kill it and give its ports back."""
+        """Kill it and release its ports."""
 
     async def restart(self) -> None:
         """Kill it if it runs, then start it on the same ports with the same data."""
@@ -42,13 +42,13 @@ class Server(ABC):
         await self.close()
 
 
-class ServerProcess(Server):
+class ServerProcess(DevServer):
     """A server that is one child process behind one port of 127.0.0.1.
 
     The port is chosen at construction, unless given, and kept, as is the data, over kill and restart.
 
     Args:
-        name: what messages call it, for example `broker 1`.
+        name: its name in messages, for example `broker 1`.
         port: its port; a free one unless given.
     """
 
@@ -64,12 +64,12 @@ class ServerProcess(Server):
 
     @property
     def address(self) -> str:
-        """`host:port`, as clients write it."""
+        """The `host:port` for clients."""
         return self._port.address
 
     @property
     def process(self) -> ChildProcess:
-        """The process, to pause, resume or look at. :raises DevError: it was never started."""
+        """The process. :raises DevError: it was never started."""
         if self._process is None:
             raise DevError(f"{self._name} was never started")
         return self._process
@@ -80,18 +80,18 @@ class ServerProcess(Server):
         return self._process is not None and self._process.running
 
     def launch(self) -> None:
-        """Start the process without waiting for it. :raises DevError: what it needs is missing, or it runs."""
+        """Start the process without waiting. :raises DevError: a requirement is missing, or it runs already."""
         if self._process is None:
             self._process = self._prepare()
         self._process.start()
 
     async def kill(self) -> None:
-        """SIGKILL, as a crash; nothing happens when it does not run."""
+        """Send SIGKILL, as a crash; do nothing if it does not run."""
         if self._process is not None:
             await self._process.kill()
 
     async def terminate(self, *, timeout_s: float = 60.0) -> int:
-        """SIGTERM; gives the exit status. :raises DevError: it did not end within `timeout_s`; it is killed then."""
+        """Send SIGTERM; return the exit status. :raises DevError: it did not end within `timeout_s`, and was killed."""
         return await self.process.terminate(timeout_s=timeout_s)
 
     def pause(self) -> None:
@@ -99,14 +99,14 @@ class ServerProcess(Server):
         self.process.pause()
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Let it continue (SIGCONT)."""
         self.process.resume()
 
     async def close(self) -> None:
-        """Kill it and give its port back."""
+        """Kill it and release its port."""
         await self.kill()
         self._port.close()
 
     @abstractmethod
     def _prepare(self) -> ChildProcess:
-        """The process of its first start, its files written. :raises DevError: what it needs is missing."""
+        """Write its files, and return the process to start. :raises DevError: a requirement is missing."""

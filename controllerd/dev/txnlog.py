@@ -1,4 +1,4 @@
-"""ZooKeeper's own transaction log: what each session really wrote, told by the server and not by the code under test.
+"""Read ZooKeeper's transaction log: the writes of each session, as the server logged them.
 
 The format is that of ``FileTxnLog`` of ZooKeeper 3.6 and later: a file header, then per transaction a checksum, a
 length, the record in jute encoding and an end mark; the rest of the preallocated file is zeros.
@@ -22,7 +22,7 @@ _END_MARK: Final = b"B"
 
 
 class _Kind(IntEnum):
-    """Types of transactions that matter here."""
+    """The types of transactions that are decoded."""
 
     CREATE = 1
     DELETE = 2
@@ -36,7 +36,7 @@ class _Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One operation. ``version`` is that of the znode afterwards (setData), or the demanded one (check)."""
+    """One operation. ``version`` is the version of the znode afterwards (setData), or the expected one (check)."""
 
     op: str
     path: str = ""
@@ -54,18 +54,18 @@ class LoggedTransaction:
     zxid: int
     operations: tuple[Logged, ...]
     time_ms: int = field(default=0, compare=False)
-    """When the leader of the ensemble took it up: milliseconds since the epoch, by its clock."""
+    """The time at which the leader of the ensemble received it: milliseconds since the Unix epoch, by its clock."""
     size: int = field(default=0, compare=False)
     """Bytes of the record in the log."""
 
     @property
     def was_refused(self) -> bool:
-        """Whether it had no effect; what comes before the operation that failed is logged all the same."""
+        """Whether it had no effect. The operations before the failed one are logged all the same."""
         return any(operation.error is not None for operation in self.operations)
 
 
 class TransactionLog:
-    """The log of a running server, read again and again; the server has written what it has answered."""
+    """The log of a running server. It can be read repeatedly; a transaction is logged before it is answered."""
 
     def __init__(self, directory: Path) -> None:
         """``directory`` is the server's ``dataDir``."""
@@ -73,7 +73,7 @@ class TransactionLog:
         self._offsets: dict[Path, int] = {}
 
     def read_new(self) -> list[LoggedTransaction]:
-        """The transactions since the last call."""
+        """Return the transactions since the last call."""
         return [found for path in sorted(self._directory.glob("log.*"), key=_first_zxid) for found in self._tail(path)]
 
     def _tail(self, path: Path) -> Iterator[LoggedTransaction]:
@@ -97,7 +97,7 @@ def _first_zxid(path: Path) -> int:
 
 
 def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Whole records and the offsets behind them; one that is being written is left for the next time."""
+    """Yield complete records with the offsets behind them; an incomplete one is left for the next call."""
     at = 0
     while at + _RECORD_START.size <= len(content):
         _, length = _RECORD_START.unpack_from(content, at)
@@ -109,7 +109,7 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def transaction(record: bytes) -> LoggedTransaction:
-    """A record of the log; a digest that may follow it is not looked at."""
+    """Decode a record of the log; a digest that may follow it is ignored."""
     session_id, _, zxid, time_ms, kind = _TRANSACTION.unpack_from(record)
     body = _Jute(record, _TRANSACTION.size)
     operations = tuple(_parts(body)) if kind == _Kind.MULTI else tuple(_operation(kind, body))
@@ -133,13 +133,13 @@ def _operation(kind: int, body: "_Jute") -> Iterator[Logged]:
         case _Kind.SET_DATA:
             yield Logged("setData", body.string(), body.buffer(), body.int())
         case _Kind.CHECK:
-            yield Logged("check", body.string(), version=body.int() - 1)  # logged as the version that would be next
+            yield Logged("check", body.string(), version=body.int() - 1)  # the log holds the next version
         case _Kind.ERROR:
             yield Logged("refused", error=code_name(body.int()))
         case _Kind.CLOSE_SESSION:
             yield Logged("closeSession")
         case _:
-            return  # the beginning of a session, ACLs: nothing that is compared
+            return  # the beginning of a session, or ACLs: they are not compared
 
 
 class _Jute:

@@ -1,4 +1,4 @@
-"""The proof that what a producer was promised is still in the log: every partition is read back and compared."""
+"""Verify that every acknowledged record is in the log: read every partition, and compare."""
 
 import itertools
 import time
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from controllerd.dev.load import LOG_ERRORS, POLL_S, Record, require_librdkafka
+from controllerd.dev.load import LOG_CRITICAL, POLL_S, LoadRecord, require_librdkafka
 from controllerd.dev.processes import DevError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
 _CONSUMER = {
-    "group.id": "controllerd-verify",  # librdkafka wants one; assign() never joins it and nothing is committed
+    "group.id": "controllerd-verify",  # librdkafka requires it; assign() joins no group, and no offset is committed
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
@@ -23,7 +23,7 @@ _CONSUMER = {
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How what was acknowledged compares with what is in the log."""
+    """The comparison of the acknowledged records with the log."""
 
     acknowledged: int
     consumed: int
@@ -33,14 +33,14 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether every acknowledged record is there, once, and in order per partition."""
+        """Whether the log has every acknowledged record once, and in order per partition."""
         return self.lost == self.duplicated == self.out_of_order == 0
 
 
-def verify(acknowledged: Iterable[Record], consumed: Sequence[Record]) -> Verification:
-    """Compare the acknowledged records with those read back, which are in the order of the log per partition.
+def verify(acknowledged: Iterable[LoadRecord], consumed: Sequence[LoadRecord]) -> Verification:
+    """Compare the acknowledged records with the consumed ones, which are in the order of the log per partition.
 
-    A record that was never acknowledged may be in the log or not: its producer was promised nothing.
+    A record that was never acknowledged may be in the log or not.
     """
     promised = {(record.partition, record.sequence) for record in acknowledged}
     by_partition: defaultdict[int, list[int]] = defaultdict(list)
@@ -61,7 +61,7 @@ def _steps_back(sequences: Sequence[int]) -> int:
     return sum(later < earlier for earlier, later in itertools.pairwise(sequences))
 
 
-def consume_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> list[Record]:
+def consume_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> list[LoadRecord]:
     """Read every partition from its beginning to its high watermark of now, in the order of the log. It blocks.
 
     Raises:
@@ -75,13 +75,13 @@ def consume_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> list[
         consumer.close()
 
 
-def _read(consumer: "Consumer", topic: str, deadline: float) -> list[Record]:
+def _read(consumer: "Consumer", topic: str, deadline: float) -> list[LoadRecord]:
     from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
     ends = _high_watermarks(consumer, topic, deadline)
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in ends])
     open_partitions = {partition for partition, end in ends.items() if end > 0}
-    records: list[Record] = []
+    records: list[LoadRecord] = []
     while open_partitions:
         if time.monotonic() >= deadline:
             raise DevError(f"partitions {sorted(open_partitions)} of {topic} could not be read to their end in time")
@@ -92,19 +92,19 @@ def _read(consumer: "Consumer", topic: str, deadline: float) -> list[Record]:
 
 
 def _is_place_in_log(message: "Message") -> bool:
-    """A record or the end of a partition; other errors (a broker that restarts) pass or end in the time-out."""
+    """Whether a message is a record or the end of a partition; other errors pass, or end in the timeout."""
     error = message.error()
     return error is None or error.name() == "_PARTITION_EOF"
 
 
-def _take(message: "Message", records: list[Record], ends: dict[int, int]) -> set[int]:
-    """Keep a record below the end of its partition; gives the partition if that end is reached."""
+def _take(message: "Message", records: list[LoadRecord], ends: dict[int, int]) -> set[int]:
+    """Keep a record below the end of its partition; return the partition if its end is reached."""
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None
     end, is_record = ends[partition], message.error() is None
     if is_record and offset < end:
-        records.append(Record(partition, int(message.value() or b""), offset))
+        records.append(LoadRecord(partition, int(message.value() or b""), offset))
     next_offset = offset + 1 if is_record else offset
     return {partition} if next_offset >= end else set()
 
@@ -130,12 +130,12 @@ class Watermarks(Protocol):
 
 
 def high_watermark(consumer: "Watermarks", place: "TopicPartition", deadline: float) -> int:
-    """Where a partition ends now; asked again until ``deadline`` by the monotonic clock.
+    """Return the current high watermark of a partition; retry until ``deadline`` by the monotonic clock.
 
-    A leader of a moment ago does not know it until its followers have fetched (KIP-207), an earlier one never again.
+    A new leader does not know it until its followers have fetched (KIP-207), and an earlier leader never knows it.
 
     Raises:
-        KafkaException: what the last question was answered, when there is no time left.
+        KafkaException: the last error, when no time is left.
     """
     from confluent_kafka import KafkaException
 
@@ -153,4 +153,4 @@ def _consumer(bootstrap: str) -> "Consumer":
     require_librdkafka()
     from confluent_kafka import Consumer
 
-    return Consumer({**_CONSUMER, "bootstrap.servers": bootstrap, "log_level": LOG_ERRORS})
+    return Consumer({**_CONSUMER, "bootstrap.servers": bootstrap, "log_level": LOG_CRITICAL})

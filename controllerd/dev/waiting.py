@@ -1,4 +1,4 @@
-"""Waiting until a cluster is as it should be, and saying what is missing while it is not."""
+"""Wait for conditions of a cluster, and print the missing part while a condition does not hold."""
 
 import asyncio
 import time
@@ -18,11 +18,11 @@ _POLL_S: Final = 0.05
 _PATIENCE_S: Final = 5.0
 
 Condition = Callable[[], Awaitable[str | None]]
-"""None when it holds, else what is still missing."""
+"""Return None if the condition holds, else a text on the missing part."""
 
 
-async def _asked(missing: Condition) -> str | None:
-    """ZooKeeper itself may be away for a while; that is one more thing to wait for."""
+async def _check(missing: Condition) -> str | None:
+    """Check a condition; while ZooKeeper does not answer, that is the missing part."""
     try:
         return await missing()
     except StoreUnavailable as error:
@@ -30,16 +30,16 @@ async def _asked(missing: Condition) -> str | None:
 
 
 class Waiting:
-    """Conditions over one cluster."""
+    """Conditions of one cluster."""
 
     def __init__(self, cluster: DevCluster, tell: Tell) -> None:
         self._cluster = cluster
         self._tell = tell
 
     async def until(self, missing: Condition, what: str, *, timeout_s: float = _TIMEOUT_S) -> None:
-        """Wait until nothing is missing; says every few seconds what it waits for. :raises DevError: out of time."""
+        """Wait until nothing is missing; print the missing part every few seconds. :raises DevError: time is up."""
         deadline, remind_at = time.monotonic() + timeout_s, time.monotonic() + _PATIENCE_S
-        while (lack := await _asked(missing)) is not None:
+        while (lack := await _check(missing)) is not None:
             now = time.monotonic()
             if now > deadline:
                 raise DevError(f"waited {timeout_s:.0f} s until {what}, but {lack}")
@@ -49,12 +49,12 @@ class Waiting:
             await asyncio.sleep(_POLL_S)
 
     async def missing_agreement(self) -> str | None:
-        """All running brokers show what ZooKeeper has, and no broker lacks a partition."""
+        """Check that all running brokers serve the state in ZooKeeper, with every partition."""
         active = await self._cluster.active()
         if active is None:
-            return "no instance of controllerd leads"
+            return "no instance of controllerd is active"
         try:
-            told = await self._cluster.metadata()
+            received = await self._cluster.metadata()
         except (OSError, WireError) as error:
             return f"a broker does not answer: {error}"
         view = await self._cluster.view()
@@ -63,40 +63,40 @@ class Waiting:
             return f"registered are {sorted(view.brokers)}, running {sorted(running)}"
         if view.leaderships.keys() != view.assignments.keys():
             return "a partition has no state yet"
-        return next(iter(metadata_differences(view, told, active.node_id)), None)
+        return next(iter(metadata_differences(view, received, active.node_id)), None)
 
     async def missing_leaders(self, dead: BrokerId) -> str | None:
-        """Every partition has a leader other than ``dead``."""
+        """Check that every partition has a leader other than ``dead``."""
         view = await self._cluster.view()
         left = [str(tp) for tp, state in view.leaderships.items() if state.leader in {dead, -1}]
         return f"no live leader for {', '.join(left[:3])}" if left else None
 
     async def missing_isr(self) -> str | None:
-        """Every partition has a leader and all its replicas in the ISR."""
+        """Check that every partition has a leader and all its replicas in the ISR."""
         view = await self._cluster.view()
         return None if view.is_whole() else "in-sync replicas are missing"
 
     async def missing_controller(self) -> str | None:
-        """An instance of controllerd leads."""
-        return None if await self._cluster.active() is not None else "no instance leads"
+        """Check that an instance of controllerd is active."""
+        return None if await self._cluster.active() is not None else "no instance is active"
 
     async def missing_audit(self, active: ControllerProcess, view: ZooKeeperView) -> str | None:
-        """The audit log of ``active`` folds to ``view``."""
+        """Check that the audit log of ``active`` folds to ``view``."""
         directory = active.audit_directory(await self._cluster.observer.cluster_id())
         differences = await asyncio.to_thread(audit_differences, directory, view)
         return differences[0] if differences else None
 
     async def leadership(self, topic: str, partition: int) -> LeaderAndIsr:
-        """The leadership of one partition as ZooKeeper has it now. :raises KeyError: it has none."""
+        """Return the current state of one partition in ZooKeeper. :raises KeyError: it has none."""
         return (await self._cluster.view()).leaderships[TopicPartition(topic, partition)]
 
     async def led_by(self, broker: BrokerId) -> int:
-        """How many partitions the broker leads, as ZooKeeper has it now."""
+        """Return how many partitions the broker leads by their current states in ZooKeeper."""
         return sum(state.leader == broker for state in (await self._cluster.view()).leaderships.values())
 
     async def active(self) -> ControllerProcess:
-        """The instance that leads. :raises DevError: none does."""
+        """Return the active instance. :raises DevError: there is none."""
         active = await self._cluster.active()
         if active is None:
-            raise DevError("no instance of controllerd leads")
+            raise DevError("no instance of controllerd is active")
         return active

@@ -1,4 +1,4 @@
-"""The embedded ZooKeeper: the real server, run from the jars that pyspark brings, so that none has to be installed."""
+"""The embedded ZooKeeper: the real server, run from the jars that pyspark contains, without an installation."""
 
 import asyncio
 import importlib.util
@@ -24,11 +24,11 @@ class EmbeddedZooKeeper(ServerProcess):
     """One standalone ZooKeeper server on a port of 127.0.0.1, its data and log under `directory`.
 
     Args:
-        directory: where configuration, data and log go; created when missing.
-        tick_ms: the grain of session expiry, in milliseconds. Sessions may last from 1 to 60 s.
+        directory: the folder of configuration, data and log; created if it is missing.
+        tick_ms: the granularity of session expiry, in milliseconds. Session timeouts may be from 1 to 60 s.
         heap_mib: the largest heap of the JVM, in MiB.
         port: its client port; a free one unless given.
-        durable: forces each transaction to the disk, and runs the JVM as a server that stays: for measurements.
+        durable: force each transaction to the disk, and run the JVM with flags for long runs: for measurements.
     """
 
     MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -49,14 +49,14 @@ class EmbeddedZooKeeper(ServerProcess):
 
     @property
     def data_directory(self) -> Path:
-        """Its `dataDir`, where its transaction log is."""
+        """Its `dataDir`, which holds its transaction log."""
         return self._directory.absolute() / "data"
 
     async def start(self) -> None:
-        """Start the server and wait until it serves; with the data of its last run, if any.
+        """Start the server with the data of its last run, if any, and wait until it serves.
 
         Raises:
-            DevError: Java or pyspark is missing, or the server did not come up.
+            DevError: Java or pyspark is missing, or the server did not start.
         """
         self.launch()
         with ExitStack() as undo:
@@ -65,7 +65,7 @@ class EmbeddedZooKeeper(ServerProcess):
             undo.pop_all()
 
     async def serving(self) -> bool:
-        """Whether the server answers `srvr` as a running one."""
+        """Whether the server answers `srvr` as a running server."""
         try:
             async with asyncio.timeout(_PROBE_TIMEOUT_S):
                 return b"Zookeeper version" in await four_letter_word(self.port, b"srvr")
@@ -96,7 +96,7 @@ class EmbeddedZooKeeper(ServerProcess):
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "*",
-            # A killed process loses nothing that the kernel has; only a power cut would, and no test cuts the power.
+            # The kernel keeps the data of a killed process; only a power failure would lose it, which no test causes.
             "forceSync": "yes" if self._durable else "no",
             "preAllocSize": 65_536 if self._durable else 1_024,
         }
@@ -104,14 +104,14 @@ class EmbeddedZooKeeper(ServerProcess):
 
 
 def zookeeper_jars() -> list[Path]:
-    """The jars of pyspark that the ZooKeeper server needs; pyspark itself is not imported.
+    """Return the jars of pyspark that the ZooKeeper server needs; pyspark itself is not imported.
 
     Raises:
         DevError: pyspark is not installed, or holds no such jar.
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise DevError("no ZooKeeper found: it comes with pyspark: run `make setup`, which installs it")
+        raise DevError("no ZooKeeper found: pyspark contains it: run `make setup`, which installs pyspark")
     folder = Path(spec.submodule_search_locations[0]) / "jars"
     return [_jar(folder, name) for name in _JARS]
 
@@ -124,7 +124,7 @@ def _jar(folder: Path, name: str) -> Path:
 
 
 async def four_letter_word(port: int, word: bytes) -> bytes:
-    """The whole answer of a server of this machine to a command such as `srvr`. :raises OSError: it does not answer."""
+    """Return a local server's answer to a command such as `srvr`. :raises OSError: it does not answer."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     try:
         writer.write(word)

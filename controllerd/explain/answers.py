@@ -1,6 +1,6 @@
-"""The parts of an answer: conditions, causes, phrases and remedies, and its lines of text. Pure.
+"""The answer of an explanation and its parts: conditions, causes, phrases, remedies, and its lines of text. Pure.
 
-A remedy belongs to the code of a cause, so that the same cause has the same remedy everywhere.
+Remedies are chosen by the code of a cause, so that the same cause has the same remedy everywhere.
 """
 
 import re
@@ -56,7 +56,7 @@ _SEVERITY_OF: Final = {
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that holds a partition or topic up. ``code`` is stable and for programs."""
+    """One cause of the condition of a partition or topic. ``code`` is stable and meant for programs."""
 
     code: str
     sentence: str
@@ -88,25 +88,25 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to a partition, a topic or a broker; ``was`` and ``now`` are sentences for people."""
+    """One change of a partition, a topic or a broker; ``was`` and ``now`` are texts for people."""
 
     at: str
     at_ms: int
     event_id: int
     event: str
-    """Name of the event in whose course it happened."""
+    """Name of the event that was being handled."""
     what: str
     """``leader``, ``isr``, ``state``, ``assignment``, ``reassignment``, ``quarantine`` or ``refused``; of a topic
     ``topic`` or ``deletion``; of a broker ``broker`` or ``log-dirs``."""
     was: str
     now: str
     reason: str
-    """Why, such as the election's strategy or the cause of a refusal; empty when there is none beyond the event."""
+    """The reason, such as the strategy of the election or the cause of a refusal; empty if the event is the reason."""
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """The answer while it is made: the condition, and what was found out about it, the decisive cause first."""
+    """An answer under construction: the condition, its causes with the decisive one first, and the next steps."""
 
     condition: str
     severity: str
@@ -115,32 +115,32 @@ class Diagnosis:
     causes: list[Cause] = field(default_factory=list)
     next: list[str] = field(default_factory=list)
 
-    def because(self, *causes: Cause | None) -> None:
+    def add_causes(self, *causes: Cause | None) -> None:
         """Add causes that are not there yet."""
         self.causes += [each for each in causes if each is not None and each not in self.causes]
 
-    def has(self, *codes: str) -> bool:
+    def has_cause(self, *codes: str) -> bool:
         """Whether one of the causes has one of these codes."""
         return any(each.code in codes for each in self.causes)
 
-    def at_least(self, severity: str) -> None:
+    def raise_severity(self, severity: str) -> None:
         """Raise the severity to this one, unless it is higher."""
         self.severity = max(self.severity, severity, key=_SEVERITIES.index)
 
-    def advise(self, *steps: str) -> None:
-        """Add steps to take, unless a longer one says the same."""
+    def add_steps(self, *steps: str) -> None:
+        """Add steps to take, except those that a longer step begins with."""
         for step in steps:
             longer = (f"{step}:", f"{step},", f"{step} (")
-            if not any(said == step or said.startswith(longer) for said in self.next):
+            if not any(present == step or present.startswith(longer) for present in self.next):
                 self.next.append(step)
 
-    def advise_about_brokers(self) -> None:
-        """Add the remedies of the causes that are brokers."""
-        away = {each.broker for each in self.causes if each.code in _AWAY and each.broker is not None}
-        if away:
-            self.advise(f"bring {brokers_of(sorted(away))} back")
+    def add_broker_remedies(self) -> None:
+        """Add the remedies of the causes that concern a broker."""
+        absent = {each.broker for each in self.causes if each.code in _ABSENT and each.broker is not None}
+        if absent:
+            self.add_steps(f"bring {brokers_of(sorted(absent))} back")
         for each in self.causes:
-            self.advise(*(text.format(broker=each.broker) for text in _REMEDIES.get(each.code, ())))
+            self.add_steps(*(text.format(broker=each.broker) for text in _REMEDIES.get(each.code, ())))
 
     def answer(self, subject: str, facts: list[str], others: Sequence[str] = ()) -> Why:
         """Return the finished answer."""
@@ -164,12 +164,12 @@ def cause(code: str, sentence: str, *, broker: int | None = None, since: RecentR
 
 def lines(why: Why) -> list[str]:
     """Return the answer as lines of text: headline, facts and causes, partitions of a topic, next steps."""
-    told = [why.headline]
-    told += [f"  {fact}" for fact in why.facts]
-    told += [f"  {cause.sentence}" for cause in why.causes]
-    told += [f"  - {other}" for other in why.others]
-    told += [f"{'      ' if at else 'next: '}{step}" for at, step in enumerate(why.next)]
-    return [visible(line) for line in told]
+    text = [why.headline]
+    text += [f"  {fact}" for fact in why.facts]
+    text += [f"  {cause.sentence}" for cause in why.causes]
+    text += [f"  - {other}" for other in why.others]
+    text += [f"{'      ' if at else 'next: '}{step}" for at, step in enumerate(why.next)]
+    return [visible(line) for line in text]
 
 
 # -- phrases: short, and times in UTC ----------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ _ERRORS: Final = frozenset(map(int, KafkaError))
 
 
 def clock(at_ms: int, now_ms: int) -> str:
-    """``10:02:11Z``; with the date when that is longer ago than a day."""
+    """``10:02:11Z``; with the date if that is more than a day ago."""
     day, _, time = moment(at_ms).partition("T")
     return f"{time[:8]}Z" if abs(now_ms - at_ms) < _DAY_MS else f"{day} {time[:8]}Z"
 
@@ -211,12 +211,12 @@ def error_name(code: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """A reason that another component worded, as part of a sentence: on one line, without a full stop at its end."""
+    """A text of another component as part of a sentence: on one line, without a full stop at its end."""
     return " ".join(text.split()).rstrip(".")
 
 
 def some(names: Sequence[str], limit: int = 12) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return f"{', '.join(names[:limit])}{more}"
 
@@ -224,52 +224,52 @@ def some(names: Sequence[str], limit: int = 12) -> str:
 # -- remedies ----------------------------------------------------------------------------------------------------------
 
 _REQUESTS: Final = "controllerctl get requests --broker {broker}"
-_AWAY: Final = frozenset({"broker-gone", "broker-shut-down"})
+_ABSENT: Final = frozenset({"broker-gone", "broker-shut-down"})
 _REMEDIES: Final[Mapping[str, tuple[str, ...]]] = {
     "broker-shutting-down": ("let broker {broker} stop and start again: it catches up by itself",),
     "broker-quarantined": ("correct the registration of broker {broker} (its listeners, its release), and restart it",),
     "log-dir-failed": ("repair the log directory of broker {broker} and restart it",),
-    "broker-unreachable": ("see that this host reaches the listener of broker {broker}:", _REQUESTS),
-    "broker-slow": ("look at broker {broker}: its request handlers, its disk, its garbage collector", _REQUESTS),
-    "broker-refuses": ("the log of broker {broker} says why it refuses:", _REQUESTS),
+    "broker-unreachable": ("check that this host can reach the listener of broker {broker}:", _REQUESTS),
+    "broker-slow": ("check broker {broker}: its request handlers, its disk, its garbage collection", _REQUESTS),
+    "broker-refuses": ("the log of broker {broker} contains the reason for the refusal:", _REQUESTS),
     "replica-lagging": (
-        "look at broker {broker}: its disk, its network, its replica fetchers",
+        "check broker {broker}: its disk, its network, its replica fetchers",
         "controllerctl describe broker {broker}",
     ),
     "replica-catching-up": ("wait until broker {broker} has caught up",),
 }
-_KAFKAS_TOOLS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]], ...]] = (
+_KAFKA_COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]], ...]] = (
     (
         re.compile(r"controllerctl elect (\w+) (--topic \S+ --partition \d+)"),
-        lambda asked, at: f"kafka-leader-election.sh --bootstrap-server {at} --election-type {asked[1]} {asked[2]}",
+        lambda match, at: f"kafka-leader-election.sh --bootstrap-server {at} --election-type {match[1]} {match[2]}",
     ),
     (
         re.compile(r"controllerctl reassign cancel (\S+)"),
-        lambda asked, at: (
+        lambda match, at: (
             f"kafka-reassign-partitions.sh --bootstrap-server {at} --cancel --reassignment-json-file FILE "
-            f"(a file that names {asked[1]})"
+            f"(a file that names {match[1]})"
         ),
     ),
     (
-        # A built-in controller waits for an answer of that broker, and no request tells it that none will come.
+        # A built-in controller waits for the response of that broker, and no request can end this wait.
         re.compile(r"controllerctl brokers forget (\d+) .*"),
-        lambda asked, _at: f"start a broker with the id {asked[1]} on an empty disk",
+        lambda match, _at: f"start a broker with the id {match[1]} on an empty disk",
     ),
 )
 
 
 def steps_for_holder(snapshot: ClusterView, steps: Sequence[str]) -> list[str]:
-    """Return the steps as they can be taken: with Kafka's own tools where a built-in controller is observed."""
+    """Return the steps, with Kafka's own tools if this instance observes the built-in controller of a broker."""
     holder = snapshot.holder
     if snapshot.role is not Role.OBSERVER or holder is None or holder.is_controllerd:
         return list(steps)
     endpoints = (broker.endpoints[0] for _, broker in sorted(snapshot.brokers.items()) if broker.endpoints)
     at = next((f"{one.host}:{one.port}" for one in endpoints), "HOST:PORT")
-    return [_with_kafkas_tool(step, at) for step in steps]
+    return [_as_kafka_command(step, at) for step in steps]
 
 
-def _with_kafkas_tool(step: str, at: str) -> str:
-    for command, reword in _KAFKAS_TOOLS:
-        if asked := command.fullmatch(step):
-            return reword(asked, at)
+def _as_kafka_command(step: str, at: str) -> str:
+    for command, kafka_command in _KAFKA_COMMANDS:
+        if match := command.fullmatch(step):
+            return kafka_command(match, at)
     return step

@@ -1,7 +1,7 @@
 """The recent records by kind: the history of one partition, and the last transitions of a partition, topic or broker.
 
-Nothing is indexed when a record is written; the reader that asks pays, in steps between which the event loop may run.
-A column is searched with ``list.index``, which takes some ten nanoseconds a row.
+Records are not indexed when they are written. Each explanation sorts and searches them, in steps between which the
+event loop may run. A column is searched with ``list.index``, which takes about ten nanoseconds a row.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -35,9 +35,9 @@ from controllerd.record.records import (
 from events.operator import DrainBroker
 
 LIMIT: Final = 20
-"""Transitions of one answer."""
-_ROWS_AT_ONCE: Final = 20_000
-_ENTRIES_AT_ONCE: Final = 1_000
+"""The number of transitions in one answer."""
+_ROWS_PER_STEP: Final = 20_000
+_ENTRIES_PER_STEP: Final = 1_000
 _FOREVER: Final = 2**62
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -46,7 +46,7 @@ C = TypeVar(
 )
 
 Steps: TypeAlias = Generator[None, None, T]
-"""A long computation that yields where its caller may do something else, such as run the event loop, and returns T."""
+"""A long computation that returns T. At each yield, its caller may let the event loop run."""
 _Numbered = tuple[int, Transition]
 
 
@@ -65,7 +65,7 @@ class PartitionColumns(Protocol):
 
 
 class PastLeadership(NamedTuple):
-    """A leadership as it became known; ``is_loaded``: it was read, and is no change."""
+    """A recorded leadership; ``is_loaded``: it was read at the begin of a term, and is no change."""
 
     entry: RecentRecord
     leader: int
@@ -75,7 +75,7 @@ class PastLeadership(NamedTuple):
 
 
 class PastAssignment(NamedTuple):
-    """An assignment as it became known; ``is_loaded``: it was read, and is no change."""
+    """A recorded assignment; ``is_loaded``: it was read at the begin of a term, and is no change."""
 
     entry: RecentRecord
     replicas: tuple[int, ...]
@@ -107,7 +107,7 @@ class PastElection(NamedTuple):
 
 
 class PastRefusal(NamedTuple):
-    """Something that was asked for and not done."""
+    """A refused request or decision."""
 
     entry: RecentRecord
     what: str
@@ -133,7 +133,7 @@ class PartitionHistory:
     steps: list[PastStep] = field(default_factory=list)
 
     def since(self, holds: Callable[[PastLeadership], bool]) -> RecentRecord | None:
-        """Since when this has been true of the leadership without a break; None when that is not remembered."""
+        """The record since which every leadership satisfies ``holds``; None if it is not among the recent records."""
         latest: RecentRecord | None = None
         for one in self.leaderships:
             if not holds(one):
@@ -153,7 +153,7 @@ class History:
 
     @property
     def oldest_ms(self) -> int | None:
-        """When the oldest record was written that is remembered; None when none is."""
+        """The time of the oldest of the recent records; None without records."""
         return self._entries[-1].at_ms if self._entries else None
 
     def of(self, kind: type[R]) -> Iterator[tuple[RecentRecord, R]]:
@@ -172,13 +172,13 @@ class History:
         return self._refusals.get(broker, ())
 
     def is_loaded(self, entry: RecentRecord) -> bool:
-        """Whether the record describes what was read, and is no change."""
+        """Whether the record describes state that was read, and is no change."""
         return any(
             begin < entry.number < end and not (is_periodic and entry.event) for begin, end, is_periodic in self._loads
         )
 
     def terms_begun(self) -> Iterator[RecentRecord]:
-        """The beginnings of terms of this instance, each with a new read of everything, newest first."""
+        """The first records of the terms of this instance, newest first. Each term begins with a read of all state."""
         return (entry for entry, record in self.of(SnapshotBegin) if not record.periodic)
 
     def partition(self, tp: TopicPartition) -> Steps[PartitionHistory]:
@@ -211,19 +211,19 @@ class History:
             assert isinstance(record, kind)
             found += [(entry, at, record) for at in reversed(list(find_rows(record, tp)))]
             looked_at += len(record.topics)
-            if looked_at > _ROWS_AT_ONCE:
+            if looked_at > _ROWS_PER_STEP:
                 looked_at = 0
                 yield
         return found
 
     def _find_loads(self) -> Iterator[tuple[int, int, bool]]:
-        """From and to which entry something was loaded, and whether it was known already."""
+        """The ranges of records (first, last) that were loaded, and whether the state was known already."""
         begins = {entry.number: record.periodic for entry, record in self.of(SnapshotBegin)}
         ends = sorted(entry.number for entry, _ in self.of(SnapshotEnd))
         for begin, is_periodic in begins.items():
             yield begin, next((end for end in ends if end > begin), _FOREVER), is_periodic
         if ends and (not begins or ends[0] < min(begins)):
-            yield 0, ends[0], True  # its beginning is forgotten
+            yield 0, ends[0], True  # its first record is no longer among the recent ones
 
 
 def read_history(entries: Sequence[RecentRecord]) -> Steps[History]:
@@ -231,13 +231,13 @@ def read_history(entries: Sequence[RecentRecord]) -> Steps[History]:
     by_kind: dict[type[Record], list[RecentRecord]] = {}
     for at, entry in enumerate(entries):
         by_kind.setdefault(type(entry.record), []).append(entry)
-        if not at % _ENTRIES_AT_ONCE:
+        if not at % _ENTRIES_PER_STEP:
             yield
     return History(entries, by_kind)
 
 
 def find_rows(record: PartitionColumns, tp: TopicPartition) -> Iterator[int]:
-    """The rows of one partition; both columns are skipped through by turns."""
+    """The rows of one partition; the two columns are searched alternately."""
     topics, partitions, at = record.topics, record.partitions, 0
     try:
         while True:
@@ -254,7 +254,8 @@ def find_rows(record: PartitionColumns, tp: TopicPartition) -> Iterator[int]:
 def refused_partitions(record: ResponseRecord) -> dict[str, int]:
     """The partitions with an error.
 
-    Of one partition STALE_CONTROLLER_EPOCH only says that its leader epoch was known already, as after every failover.
+    STALE_CONTROLLER_EPOCH for a single partition only means that the broker knew its leader epoch already, as after
+    every failover.
     """
     return {name: code for name, code in record.errors.items() if code != KafkaError.STALE_CONTROLLER_EPOCH}
 
@@ -277,7 +278,7 @@ def transitions_of_partition(
 
 
 def transitions_of_topic(entries: Sequence[RecentRecord], topic: str, limit: int = LIMIT) -> Steps[list[Transition]]:
-    """Find what happened to the topic as a whole, newest last; its partitions have their own transitions."""
+    """Find the last transitions of the topic itself, newest last; its partitions have their own transitions."""
     history = yield from read_history(entries)
     found = list(_quarantines(history, f"/brokers/topics/{topic}"))
     for entry, record in history.of(TopicsRecord):
@@ -293,7 +294,7 @@ def transitions_of_topic(entries: Sequence[RecentRecord], topic: str, limit: int
 
 
 def transitions_of_broker(entries: Sequence[RecentRecord], broker: int, limit: int = LIMIT) -> Steps[list[Transition]]:
-    """Find what happened to a broker, newest last: it came, left, lost a log directory, or refused a request."""
+    """Find the last transitions of a broker, newest last: it came, left, lost a log directory, or refused a request."""
     history = yield from read_history(entries)
     found = [*_registrations(history, broker), *_quarantines(history, f"/brokers/ids/{broker}")]
     for entry, record in history.of(OfflineDirsRecord):
@@ -308,13 +309,17 @@ def transitions_of_broker(entries: Sequence[RecentRecord], broker: int, limit: i
     return _newest(found, limit)
 
 
+def _with_earlier(items: Sequence[T]) -> Iterator[tuple[T, T | None]]:
+    """Yield each item (newest first) with the one before it in time; the oldest one with None."""
+    return zip(items, [*items[1:], None], strict=False)
+
+
 def _leaderships(past: PartitionHistory) -> Iterator[_Numbered]:
-    befores = [*past.leaderships[1:], None]
-    for led, before in zip(past.leaderships, befores, strict=False):  # no leadership at all leaves one before over
-        if not led.is_loaded:
-            what = "isr" if before is not None and before.leader == led.leader else "leader"
+    for one, before in _with_earlier(past.leaderships):
+        if not one.is_loaded:
+            what = "isr" if before is not None and before.leader == one.leader else "leader"
             was = "" if before is None else _leadership(before)
-            yield _numbered(led.entry, what, _leadership(led), was=was, reason=_reason(past, led.entry))
+            yield _numbered(one.entry, what, _leadership(one), was=was, reason=_reason(past, one.entry))
 
 
 def _leadership(one: PastLeadership) -> str:
@@ -323,7 +328,7 @@ def _leadership(one: PastLeadership) -> str:
 
 
 def _reason(past: PartitionHistory, entry: RecentRecord) -> str:
-    """The election that the leadership came from: the last decision before it, for the same event."""
+    """The election of this leader: the last decision before the record, for the same event."""
     decided = next((each for each in past.elections if each.entry.number < entry.number), None)
     if decided is None or decided.entry.event != entry.event:
         return ""
@@ -331,8 +336,7 @@ def _reason(past: PartitionHistory, entry: RecentRecord) -> str:
 
 
 def _assignments(past: PartitionHistory) -> Iterator[_Numbered]:
-    befores = [*past.assignments[1:], None]
-    for one, before in zip(past.assignments, befores, strict=False):
+    for one, before in _with_earlier(past.assignments):
         if not one.is_loaded:
             was = "" if before is None else _assignment(before)
             yield _numbered(one.entry, "assignment", _assignment(one), was=was)
@@ -352,7 +356,7 @@ def _registrations(history: History, broker: int) -> Iterator[_Numbered]:
             continue
         if broker in record.shutting_down:
             is_drained = entry.event_name == DrainBroker.__name__
-            reason = "an operator drained it" if is_drained else "it asked for a controlled shutdown"
+            reason = "an operator drained it" if is_drained else "it requested a controlled shutdown"
             yield _numbered(entry, "broker", "shutting down", was="alive", reason=reason)
         for row in record.live:
             if row.id == broker:
@@ -381,6 +385,6 @@ def _numbered(entry: RecentRecord, what: str, now: str, *, was: str = "", reason
 
 
 def _newest(found: Iterable[_Numbered], limit: int) -> list[Transition]:
-    """The newest transitions, oldest of them first."""
+    """The newest transitions, in order of time."""
     ordered = sorted(found, key=lambda numbered: numbered[0])
     return [transition for _, transition in ordered[-limit:]]

@@ -1,4 +1,4 @@
-"""The inputs of an explanation, and the question that is asked of them. Pure: no process is asked for anything."""
+"""The inputs of an explanation, and the question that it answers. Pure: nothing is read from another process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,16 +26,16 @@ _IDLE: Final = WorkerView()
 _EMPTY: Final = QueueView()
 _CONNECTED: Final = SessionView("connected")
 
-TopicConfigs = Mapping[str, Mapping[str, str]]
+TopicOverrides = Mapping[str, Mapping[str, str]]
 
 
 class UncleanSetting(NamedTuple):
-    """Whether a topic may elect a leader from outside the ISR, and whose setting says so: ``topic`` or ``cluster``."""
+    """Whether a topic may elect a leader from outside the ISR, and where that is set: ``topic`` or ``cluster``."""
 
     is_allowed: bool
     origin: str
     awaited: tuple[BrokerId, ...] = ()
-    """The brokers that have to answer before the cluster's setting can turn out to be on."""
+    """The brokers whose answers are needed before the cluster's setting can be considered enabled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +53,12 @@ class ExplanationInputs:
     worker: WorkerView = _IDLE
     session: SessionView = _CONNECTED
     policy: Policy = KAFKAS_DEFAULTS
-    configs: TopicConfigs = field(default_factory=lambda: MappingProxyType({}))
-    """Overrides of ``/config/topics/<topic>``, for the topics of which they are known; an empty mapping overrides
-    nothing."""
+    configs: TopicOverrides = field(default_factory=lambda: MappingProxyType({}))
+    """The content of ``/config/topics/<topic>`` for each topic whose configuration is known; it may be empty."""
     unclean_by_default: bool | None = None
     """The cluster's default of ``unclean.leader.election.enable``; None where it is not known."""
     unclean_awaits: tuple[BrokerId, ...] = ()
-    """The brokers whose answers that default waits for."""
+    """The brokers whose answers are needed before that default is known."""
     min_isr_by_default: int | None = None
     """The cluster's default of ``min.insync.replicas``; None where it is not known."""
 
@@ -81,15 +80,15 @@ class ExplanationInputs:
         return int(own) if own.isdecimal() else self.min_isr_by_default
 
     def settings_of(self, topic: str) -> list[str]:
-        """Return the settings that the facts of an answer name."""
+        """Return the settings of a topic, as the facts of an answer show them."""
         minimum, unclean = self.min_isr(topic), self.unclean(topic)
-        said = f"{'enabled' if unclean.is_allowed else 'disabled'} ({unclean.origin})" if unclean else "not known here"
-        return [*([] if minimum is None else [f"min.insync.replicas {minimum}"]), f"unclean election: {said}"]
+        text = f"{'enabled' if unclean.is_allowed else 'disabled'} ({unclean.origin})" if unclean else "not known here"
+        return [*([] if minimum is None else [f"min.insync.replicas {minimum}"]), f"unclean election: {text}"]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The inputs, with the recent records sorted once for all that one question needs."""
+    """The inputs of one explanation, and the recent records sorted by kind."""
 
     inputs: ExplanationInputs
     history: History
@@ -100,12 +99,12 @@ class Question:
         return self.inputs.snapshot
 
     @property
-    def is_watching(self) -> bool:
-        """Whether this instance only observes: it knows what ZooKeeper shows, and not what the controller decided."""
+    def is_observing(self) -> bool:
+        """Whether this instance is an observer: it reads ZooKeeper, and does not know the controller's decisions."""
         return self.snapshot.role is Role.OBSERVER
 
-    def deletion_asked_for(self, topic: str) -> RecentRecord | None:
-        """When the deletion of a topic was asked for; None when that is not remembered."""
+    def deletion_request(self, topic: str) -> RecentRecord | None:
+        """The record of the request to delete a topic; None if it is not among the recent records."""
         for entry, record in self.history.of(DeletionRecord):
             if ("queued", topic) in zip(record.changes, record.topics, strict=True):
                 return entry
@@ -116,12 +115,12 @@ class Question:
         return clock(at_ms, self.inputs.now_ms)
 
     def at(self, entry: RecentRecord) -> str:
-        """When a record was written, and for which event: ``10:02:11Z (event 88121 BrokerChange)``."""
+        """The time and the event of a record: ``10:02:11Z (event 88121 BrokerChange)``."""
         event = f" (event {entry.event} {entry.event_name})" if entry.event else ""
         return f"{self.clock(entry.at_ms)}{event}"
 
-    def lasting(self, since: RecentRecord | None) -> str:
-        """`` for 4m12s (since 10:02:11Z, event 88121 BrokerChange)``; empty when the beginning is not remembered."""
+    def duration_text(self, since: RecentRecord | None) -> str:
+        """`` for 4m12s (since 10:02:11Z, event 88121 BrokerChange)``; empty if the start is unknown."""
         if since is None:
             return ""
         event = f", event {since.event} {since.event_name}" if since.event else ""
@@ -144,9 +143,9 @@ class PartitionQuestion:
         return self.view.assignment.replicas
 
     @property
-    def leader(self) -> BrokerId | None:
-        """The leader; -1 without one. None without a state znode."""
-        return None if self.view.leadership is None else BrokerId(self.view.leadership.leader)
+    def leader(self) -> BrokerId:
+        """The leader; -1 without a leader or a state znode."""
+        return self.view.leader
 
     @property
     def isr(self) -> tuple[BrokerId, ...]:
@@ -159,15 +158,15 @@ class PartitionQuestion:
         return self.question.inputs.min_isr(self.tp.topic)
 
     @property
-    def decided(self) -> RecentRecord | None:
-        """When the leadership changed last; None when that is not remembered."""
+    def last_leadership_change(self) -> RecentRecord | None:
+        """The record of the last change of leadership; None if it is not among the recent records."""
         return next((each.entry for each in self.history.leaderships if not each.is_loaded), None)
 
-    def elect(self, how: str) -> str:
-        """The command that asks for an election."""
-        return f"controllerctl elect {how} --topic {self.tp.topic} --partition {self.tp.partition}"
+    def elect_command(self, kind: str) -> str:
+        """The command that requests an election: ``preferred`` or ``unclean``."""
+        return f"controllerctl elect {kind} --topic {self.tp.topic} --partition {self.tp.partition}"
 
 
-def ask(inputs: ExplanationInputs) -> Steps[Question]:
-    """Sort the recent records, in steps, for one question."""
+def prepare_question(inputs: ExplanationInputs) -> Steps[Question]:
+    """Prepare a question: sort the recent records by kind, in steps."""
     return Question(inputs, (yield from read_history(inputs.entries)))

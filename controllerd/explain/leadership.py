@@ -1,4 +1,4 @@
-"""Explanations of leaders that are missing, not preferred or leaving, and of replicas that are out of the ISR."""
+"""Explanations of leaders that are missing, not preferred or shutting down, and of replicas outside the ISR."""
 
 import re
 from typing import Final
@@ -8,16 +8,16 @@ from controllerd.core.intents import AUTO_REBALANCE, drain_of
 from controllerd.core.model import OUR_IDS, BrokerId, LeaderRecoveryState
 from controllerd.core.sanitizer import names_us
 from controllerd.explain.answers import Cause, Condition, Diagnosis, brokers_of, cause, ids, one_line, span
-from controllerd.explain.brokers import came_back, causes_offline, why_leaving, why_not_obeying, why_not_online
+from controllerd.explain.brokers import came_back, causes_offline, why_not_online, why_requests_fail, why_shutting_down
 from controllerd.explain.history import PastRefusal, Steps
 from controllerd.explain.inputs import PartitionQuestion, Question, UncleanSetting
-from controllerd.views import say_pause
+from controllerd.views import describe_pause
 
 RECENT_MS: Final = 24 * 3_600_000
-"""For so long after an unclean election it is a warning; later on, only for as long as the leader recovers."""
+"""An unclean election is a warning for this time; afterwards only while the leader recovers."""
 _PERCENT: Final = 100
 _NOTHING_ELSE: Final = re.compile(r"no replica is electable: isr \[[\d, ]*\], online \[[\d, ]*\]")
-"""The refusal that says that no in-sync replica is alive, and nothing else."""
+"""The refusal for the sole reason that no in-sync replica is alive."""
 _ELECTIONS: Final = ("election Offline", "initial leadership")
 
 
@@ -25,53 +25,53 @@ _ELECTIONS: Final = ("election Offline", "initial leadership")
 
 
 def diagnose_offline(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
-    """Explain a partition that has a state and no leader."""
-    online = _online(partition)
+    """Explain a partition that has a state znode and no leader."""
+    online = _online_replicas(partition)
     electable = [broker for broker in online if broker in partition.isr]
     if electable:
         _explain_refusal(partition, diagnosis, electable)
     elif online:
         _explain_isr(partition, diagnosis, online)
     else:
-        _explain_all_down(partition, diagnosis)
+        _explain_all_offline(partition, diagnosis)
 
 
 def diagnose_waiting(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
-    """Explain a new partition: the first of its replicas that is alive will lead."""
-    replicas, online = partition.replicas, _online(partition)
+    """Explain a new partition: the first of its replicas that is alive becomes the leader."""
+    replicas, online = partition.replicas, _online_replicas(partition)
     if online and names_us(partition.view.assignment):
-        _explain_counted(partition, diagnosis)
+        _explain_counted_controllerd(partition, diagnosis)
     elif online:
         refused = _refused(partition)
         if refused is None:
-            diagnosis.because(cause("election-pending", "its first leader is about to be written"))
+            diagnosis.add_causes(cause("election-pending", "the write of its first leader follows"))
         else:
-            diagnosis.because(cause("election-refused", one_line(refused.reason), since=refused.entry))
+            diagnosis.add_causes(cause("election-refused", one_line(refused.reason), since=refused.entry))
     elif all(broker in OUR_IDS for broker in replicas):
-        diagnosis.because(*causes_offline(partition, replicas))
-        diagnosis.advise("start a broker: it gets the replica")
+        diagnosis.add_causes(*causes_offline(partition, replicas))
+        diagnosis.add_steps("start a broker: it gets the replica")
     else:
-        text = f"none of its replicas {ids(replicas)} is alive: the first that comes leads, and nobody else may"
-        diagnosis.because(cause("no-live-replica", text), *causes_offline(partition, replicas))
+        text = f"none of its replicas {ids(replicas)} is alive: the first one to start becomes the leader"
+        diagnosis.add_causes(cause("no-live-replica", text), *causes_offline(partition, replicas))
         other = "" if _has_started(partition) else ", or delete the topic and create it on live brokers"
-        diagnosis.advise(f"start any of the brokers {ids(replicas)}{other}")
+        diagnosis.add_steps(f"start any of the brokers {ids(replicas)}{other}")
 
 
-def _explain_counted(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
+def _explain_counted_controllerd(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
     """Explain a partition that a broker created with one replica more than there are live brokers (ADR 0033)."""
     text = (
         "it was created by counting controllerd among the live brokers, and no live broker is left to take that "
         "replica: clients get LEADER_NOT_AVAILABLE until one comes"
     )
     ours = tuple(broker for broker in partition.replicas if broker in OUR_IDS)
-    diagnosis.because(cause("counts-controllerd", text), *causes_offline(partition, ours))
-    diagnosis.advise("start another broker: it gets the replica, and the partition gets a leader")
+    diagnosis.add_causes(cause("counts-controllerd", text), *causes_offline(partition, ours))
+    diagnosis.add_steps("start another broker: it gets the replica, and the partition gets a leader")
     if not _has_started(partition):
-        diagnosis.advise("or delete the topic, and create it with fewer replicas")
+        diagnosis.add_steps("or delete the topic, and create it with fewer replicas")
 
 
 def _has_started(partition: PartitionQuestion) -> bool:
-    """Whether a partition of the topic has had a leader, so that the topic may hold records."""
+    """Whether a partition of the topic has ever had a leader, so that the topic may contain records."""
     topic = partition.question.snapshot.topics.get(partition.tp.topic)
     return topic is not None and any(each.leadership is not None for each in topic.partitions)
 
@@ -80,33 +80,34 @@ def _explain_refusal(partition: PartitionQuestion, diagnosis: Diagnosis, electab
     """Explain a partition with a live in-sync replica: an election is due, or was refused."""
     question, refused = partition.question, _refused(partition)
     if refused is None:
-        text = f"{brokers_of(electable)} can lead: the election has not been held yet"
-        diagnosis.because(cause("election-pending", text))
-        diagnosis.advise("controllerctl status" if question.is_watching else "controllerctl get queue")
+        text = f"{brokers_of(electable)} can lead: the election follows"
+        diagnosis.add_causes(cause("election-pending", text))
+        diagnosis.add_steps("controllerctl status" if question.is_observing else "controllerctl get queue")
         return
     text = f"the election was refused at {question.clock(refused.entry.at_ms)}: {one_line(refused.reason)}"
-    diagnosis.because(cause("election-refused", text, since=refused.entry))
-    diagnosis.advise("remove what the refusal names; then", partition.elect("preferred"))
+    diagnosis.add_causes(cause("election-refused", text, since=refused.entry))
+    diagnosis.add_steps("correct the problem that the refusal names; then", partition.elect_command("preferred"))
 
 
 def _explain_isr(partition: PartitionQuestion, diagnosis: Diagnosis, online: list[BrokerId]) -> None:
-    """Explain a partition whose live replicas are out of the ISR: none is known to have every record."""
+    """Explain a partition whose live replicas are outside the ISR: none is known to have every record."""
     added = set(partition.view.assignment.adding)
     lagging = [broker for broker in online if broker not in added]
-    is_newcomer_first = online[0] in added
+    is_added_first = online[0] in added
     down = causes_offline(partition, partition.isr)
     alive = f"{ids(online)} {'are' if len(online) > 1 else 'is'} alive but not in the ISR"
-    diagnosis.because(*down, _why_not_unclean(partition, alive))
-    if is_newcomer_first:  # an unclean election takes the first live replica, even one that has copied next to nothing
+    diagnosis.add_causes(*down, _why_not_unclean(partition, alive))
+    if is_added_first:  # an unclean election takes the first live replica, even an almost empty one
         how = f"but would be elected before {ids(lagging)}" if lagging else "and is the only one alive"
-        text = f"{online[0]} is being added and may have next to nothing, {how}"
-        diagnosis.because(cause("replica-being-added", text, broker=online[0]))
-    back = f"bring {brokers_of(partition.isr)} back{_repairs(down)}, or accept data loss"
-    if is_newcomer_first and lagging:
+        text = f"{online[0]} is being added and may be almost empty, {how}"
+        diagnosis.add_causes(cause("replica-being-added", text, broker=online[0]))
+    back = f"bring {brokers_of(partition.isr)} back{_repair_hint(down)}, or accept data loss"
+    if is_added_first and lagging:
         cancel = f"controllerctl reassign cancel {partition.tp}"
-        diagnosis.advise(f"{back}, after the reassignment was given up:", cancel, partition.elect("unclean"))
+        back = f"{back}, after a cancellation of the reassignment"
+        diagnosis.add_steps(f"{back}:", cancel, partition.elect_command("unclean"))
     else:
-        diagnosis.advise(f"{back}:", partition.elect("unclean"))
+        diagnosis.add_steps(f"{back}:", partition.elect_command("unclean"))
 
 
 def _why_not_unclean(partition: PartitionQuestion, alive: str) -> Cause:
@@ -116,7 +117,7 @@ def _why_not_unclean(partition: PartitionQuestion, alive: str) -> Cause:
         return cause("unclean-refused", text, since=refused.entry)
     unclean = partition.question.inputs.unclean(topic)
     if unclean is not None and unclean.is_allowed:
-        text = f"{alive}; unclean election is enabled by now, and has not been held yet"
+        text = f"{alive}; unclean election is enabled now, and follows"
         return cause("unclean-election-pending", text)
     code, why = _unclean_off(unclean, topic)
     return cause(code, f"{alive}; unclean election {why}")
@@ -124,35 +125,36 @@ def _why_not_unclean(partition: PartitionQuestion, alive: str) -> Cause:
 
 def _unclean_off(unclean: UncleanSetting | None, topic: str) -> tuple[str, str]:
     if unclean is None:
-        return "unclean-off", "was not allowed when it was tried"
+        return "unclean-off", "was not allowed at the last attempt"
     if unclean.origin == "topic":
         return "unclean-off-topic", f"is disabled by the topic {topic}: unclean.leader.election.enable=false"
     if unclean.awaited:
         have = "has" if len(unclean.awaited) == 1 else "have"
-        return "unclean-awaits-brokers", f"is off until {brokers_of(unclean.awaited)} {have} said whether it is allowed"
+        why = f"is off until {brokers_of(unclean.awaited)} {have} answered whether it is allowed"
+        return "unclean-awaits-brokers", why
     return "unclean-off-cluster", "is disabled by the cluster's default: unclean.leader.election.enable=false"
 
 
-def _explain_all_down(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
+def _explain_all_offline(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
     replicas = partition.replicas
     down = causes_offline(partition, replicas)
     if len(replicas) == 1:
-        diagnosis.because(*down)
-        diagnosis.advise(f"bring {brokers_of(replicas)} back{_repairs(down)}: nobody else has a copy")
+        diagnosis.add_causes(*down)
+        diagnosis.add_steps(f"bring {brokers_of(replicas)} back{_repair_hint(down)}: no other broker has a copy")
         return
-    diagnosis.because(cause("all-replicas-down", f"none of its replicas {ids(replicas)} is online"), *down)
+    diagnosis.add_causes(cause("all-replicas-down", f"none of its replicas {ids(replicas)} is online"), *down)
     have = "it has" if len(partition.isr) == 1 else "they have"
-    diagnosis.advise(f"bring {brokers_of(partition.isr)} back first{_repairs(down)}: {have} every record")
+    diagnosis.add_steps(f"bring {brokers_of(partition.isr)} back first{_repair_hint(down)}: {have} every record")
 
 
-def _repairs(down: list[Cause]) -> str:
-    """Return what is to be done about a broker that is alive and cannot serve its replica."""
+def _repair_hint(down: list[Cause]) -> str:
+    """Return the extra step for a broker that is alive and cannot serve its replica."""
     if any(why.code == "log-dir-failed" for why in down):
         return " (repair its log directory and restart it; with an empty one every record is lost)"
     return ""
 
 
-def _online(partition: PartitionQuestion) -> list[BrokerId]:
+def _online_replicas(partition: PartitionQuestion) -> list[BrokerId]:
     return [broker for broker in partition.replicas if why_not_online(partition, broker) is None]
 
 
@@ -167,46 +169,46 @@ def _refused(partition: PartitionQuestion) -> PastRefusal | None:
 # -- not the preferred leader ------------------------------------------------------------------------------------------
 
 
-def diagnose_leader(partition: PartitionQuestion, diagnosis: Diagnosis) -> Steps[None]:
-    """Explain what keeps the preferred replica from leading."""
+def diagnose_non_preferred(partition: PartitionQuestion, diagnosis: Diagnosis) -> Steps[None]:
+    """Explain why the preferred replica does not lead."""
     question, preferred = partition.question, partition.replicas[0]
     down = why_not_online(partition, preferred)
     if down is not None:
-        diagnosis.because(down)
+        diagnosis.add_causes(down)
     else:
         pause = next((name for name in (AUTO_REBALANCE, drain_of(preferred)) if name in question.snapshot.pauses), None)
         if pause is not None:
-            diagnosis.because(_paused(question, pause, preferred))
-            diagnosis.advise(f"controllerctl resume {pause}")
+            diagnosis.add_causes(_paused(question, pause, preferred))
+            diagnosis.add_steps(f"controllerctl resume {pause}")
         else:
-            diagnosis.because((yield from _why_not_yet(question, preferred)))
-        diagnosis.advise(partition.elect("preferred"))
-    diagnosis.advise_about_brokers()
+            diagnosis.add_causes((yield from _why_not_yet(question, preferred)))
+        diagnosis.add_steps(partition.elect_command("preferred"))
+    diagnosis.add_broker_remedies()
 
 
-def diagnose_preferred(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
-    """Say, where something worse is the matter, that the preferred replica cannot lead for that reason."""
+def diagnose_unelectable_preferred(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
+    """Add to a worse condition that, because of it, the preferred replica cannot lead."""
     preferred = next(iter(partition.replicas), None)
     if preferred is not None and is_imbalanced(partition.view) and preferred not in partition.isr:
         isr = ids(partition.isr)
         text = f"preferred replica {preferred} does not lead {partition.tp}: it is not in the ISR {isr}"
-        diagnosis.because(cause("preferred-not-in-isr", text, broker=preferred))
+        diagnosis.add_causes(cause("preferred-not-in-isr", text, broker=preferred))
 
 
 def _paused(question: Question, name: str, preferred: BrokerId) -> Cause:
-    pause = one_line(say_pause(question.snapshot.pauses[name]))
+    pause = one_line(describe_pause(question.snapshot.pauses[name]))
     if name == AUTO_REBALANCE:
         return cause("auto-rebalance-paused", f"the automatic rebalance is {pause}", broker=preferred)
-    text = f"broker {preferred} is drained and gets no leaderships back: {pause}"
+    text = f"broker {preferred} is drained and does not become leader again: {pause}"
     return cause("broker-drained", text, broker=preferred)
 
 
 def _why_not_yet(question: Question, preferred: BrokerId) -> Steps[Cause]:
-    """Explain a replica that could lead at once: the rebalance runs every few minutes, where needed and allowed."""
+    """Explain a preferred replica that could lead at once: the automatic rebalance runs every few minutes."""
     policy = question.inputs.policy
     able = f"replica {preferred} is in sync and could lead"
-    if question.is_watching:
-        text = f"{able}: the controller's automatic rebalance elects it, where that is on and the imbalance too great"
+    if question.is_observing:
+        text = f"{able}: the controller's automatic rebalance elects it, if enabled and if the imbalance is too high"
         return cause("rebalance-by-controller", text, broker=preferred)
     if not policy.auto_leader_rebalance_enable:
         text = f"{able}: the automatic rebalance is off (auto.leader.rebalance.enable=false)"
@@ -221,7 +223,7 @@ def _why_not_yet(question: Question, preferred: BrokerId) -> Steps[Cause]:
 
 
 def imbalance_of(question: Question, broker: BrokerId) -> Steps[float]:
-    """Count the share of the partitions preferred to a broker that others lead (0 to 1), as the rebalance counts."""
+    """Return the share (0 to 1) of the partitions with this preferred replica that other brokers lead."""
     preferred = led_by_others = 0
     for name, topic in list(question.snapshot.topics.items()):
         if topic.is_hidden or name not in question.snapshot.topics:
@@ -235,19 +237,19 @@ def imbalance_of(question: Question, broker: BrokerId) -> Steps[float]:
     return led_by_others / preferred if preferred else 0.0
 
 
-# -- a leader that leaves ----------------------------------------------------------------------------------------------
+# -- a leader in controlled shutdown -----------------------------------------------------------------------------------
 
 
-def diagnose_leaving(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
-    """Put a leader in controlled shutdown before all other causes: the operator can still keep the partition online.
+def diagnose_leader_shutdown(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
+    """Put the controlled shutdown of the leader before all other causes: an operator can still act.
 
-    A broker that is shutting down leads on only what it could not hand over.
+    A broker in controlled shutdown leads only the partitions for which no other leader could be elected.
     """
     question, leader = partition.question, partition.leader
-    if leader is None or leader not in question.snapshot.shutting_down:
+    if leader not in question.snapshot.shutting_down:
         return
-    leaving = why_leaving(question, leader).sentence.removeprefix("broker ")
-    text = f"leader {leaving} and nobody else in the ISR can lead: the partition is offline when it stops"
+    leaving = why_shutting_down(question, leader).sentence.removeprefix("broker ")
+    text = f"leader {leaving} and no other member of the ISR can lead: the partition is offline when it stops"
     diagnosis.causes.insert(0, cause("leader-shutting-down", text, broker=leader))
     behind = [broker for broker in partition.view.assignment.origin if broker not in partition.isr]
     if behind:
@@ -260,7 +262,7 @@ def diagnose_leaving(partition: PartitionQuestion, diagnosis: Diagnosis) -> None
     ]
 
 
-# -- replicas out of the ISR -------------------------------------------------------------------------------------------
+# -- replicas outside the ISR ------------------------------------------------------------------------------------------
 
 
 def diagnose_replication(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
@@ -269,22 +271,22 @@ def diagnose_replication(partition: PartitionQuestion, diagnosis: Diagnosis) -> 
     missing = [broker for broker in replicas if broker not in isr]
     if len(isr) == 1:
         text = f"broker {isr[0]} alone has every record: if it fails, the partition is offline"
-        diagnosis.because(cause("isr-of-one", text, broker=isr[0]))
+        diagnosis.add_causes(cause("isr-of-one", text, broker=isr[0]))
     for broker in missing:
-        down = why_not_online(partition, broker) or why_not_obeying(partition, broker)
-        diagnosis.because(down or _lagging(partition, broker))
+        down = why_not_online(partition, broker) or why_requests_fail(partition, broker)
+        diagnosis.add_causes(down or _lagging(partition, broker))
     if not missing and diagnosis.condition == Condition.UNDER_MIN_ISR:
         needed, have = partition.min_isr, len(replicas)
-        text = f"all its replicas are in sync, and yet too few: {have} where min.insync.replicas asks for {needed}"
-        diagnosis.because(cause("min-isr-above-replicas", text))
+        text = f"all its replicas are in sync, but they are too few: {have} where min.insync.replicas is {needed}"
+        diagnosis.add_causes(cause("min-isr-above-replicas", text))
         plan = f"controllerctl reassign plan --topics {topic} --rf {needed} -f plan.json"
-        diagnosis.advise("give the topic more replicas:", plan)
-        diagnosis.advise("or lower its min.insync.replicas with kafka-configs.sh")
-    diagnosis.advise_about_brokers()
+        diagnosis.add_steps("give the topic more replicas:", plan)
+        diagnosis.add_steps("or lower its min.insync.replicas with kafka-configs.sh")
+    diagnosis.add_broker_remedies()
 
 
 def _lagging(partition: PartitionQuestion, broker: BrokerId) -> Cause:
-    """Explain a replica that is alive and obeys: it has not fetched up to the leader's end."""
+    """Explain a live replica that answers the controller: it has not fetched up to the leader's log end offset."""
     question, left = partition.question, partition.history.since(lambda led: broker not in led.isr)
     back = came_back(question, broker)
     if back is not None and (left is None or left.number < back.number):
@@ -292,20 +294,20 @@ def _lagging(partition: PartitionQuestion, broker: BrokerId) -> Cause:
         text = f"broker {broker} is back since {since} and catches up with leader {partition.leader}"
         return cause("replica-catching-up", text, broker=broker, since=back)
     when = f" since {question.at(left)}" if left is not None else ""
-    unseen = " (or lost its log directory, which ZooKeeper does not tell)" if question.is_watching else ""
-    text = f"broker {broker} is alive and lags behind leader {partition.leader}{unseen}: out of the ISR{when}"
+    unknown = " (or lost its log directory, which ZooKeeper does not show)" if question.is_observing else ""
+    text = f"broker {broker} is alive and lags behind leader {partition.leader}{unknown}: outside the ISR{when}"
     return cause("replica-lagging", text, broker=broker, since=left)
 
 
 def diagnose_unclean(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
-    """Warn of an election outside the ISR that is remembered, or that the state of the partition shows."""
+    """Warn of an election outside the ISR that the recent records or the partition state show."""
     leadership, question = partition.view.leadership, partition.question
     lost = next((election for election in partition.history.elections if election.unclean), None)
     if lost is not None and question.inputs.now_ms - lost.entry.at_ms <= RECENT_MS:
         text = f"broker {lost.leader} was elected outside the ISR at {question.clock(lost.entry.at_ms)}"
         text += ": records may be lost"
-        diagnosis.because(cause("unclean-election", text, broker=lost.leader, since=lost.entry))
-        diagnosis.advise("tell the owners of the topic: what was acknowledged before that time may be gone")
+        diagnosis.add_causes(cause("unclean-election", text, broker=lost.leader, since=lost.entry))
+        diagnosis.add_steps("inform the owners of the topic: records acknowledged before that time may be lost")
     elif leadership is not None and leadership.recovery_state is LeaderRecoveryState.RECOVERING:
-        text = f"{partition.tp} was led on by a broker outside the ISR, and recovers: records may be lost"
-        diagnosis.because(cause("unclean-election", text))
+        text = f"{partition.tp} is led by a broker elected outside the ISR, and recovers: records may be lost"
+        diagnosis.add_causes(cause("unclean-election", text))

@@ -6,30 +6,30 @@ from typing import Final, NamedTuple
 from controllerd.core.imbalance import is_imbalanced
 from controllerd.core.model import NO_LEADER, BrokerId, PartitionState, TopicPartition
 from controllerd.explain.answers import WARNING, Cause, Condition, Diagnosis, Why, cause, ids
-from controllerd.explain.brokers import causes_offline, diagnose_instance, why_not_obeying, why_not_online
-from controllerd.explain.deletions import because_quarantined, diagnose_deletion, diagnose_missing
+from controllerd.explain.brokers import causes_offline, diagnose_instance, why_not_online, why_requests_fail
+from controllerd.explain.deletions import add_quarantine, diagnose_deletion, diagnose_missing
 from controllerd.explain.history import Steps
-from controllerd.explain.inputs import ExplanationInputs, PartitionQuestion, ask
+from controllerd.explain.inputs import ExplanationInputs, PartitionQuestion, prepare_question
 from controllerd.explain.leadership import (
-    diagnose_leader,
-    diagnose_leaving,
+    diagnose_leader_shutdown,
+    diagnose_non_preferred,
     diagnose_offline,
-    diagnose_preferred,
     diagnose_replication,
     diagnose_unclean,
+    diagnose_unelectable_preferred,
     diagnose_waiting,
 )
 from controllerd.record.envelope import RecentRecord
 from controllerd.views import PartitionView, TopicView
 
-_DISOBEYING: Final = ("broker-unreachable", "broker-slow", "broker-refuses")
-_WORRYING: Final = (*_DISOBEYING, "unclean-election", "leader-shutting-down")
-"""Causes for which not even a healthy partition is all right."""
+_REQUEST_PROBLEMS: Final = ("broker-unreachable", "broker-slow", "broker-refuses")
+_NEVER_OK: Final = (*_REQUEST_PROBLEMS, "unclean-election", "leader-shutting-down")
+"""Causes that raise even a healthy partition to a warning."""
 
 
 def explain_partition(inputs: ExplanationInputs, tp: TopicPartition) -> Steps[Why]:
     """Answer for one partition, whether it exists or not."""
-    question = yield from ask(inputs)
+    question = yield from prepare_question(inputs)
     topic, view = question.snapshot.topics.get(tp.topic), question.snapshot.partition(tp)
     if topic is None or view is None:
         diagnosis, facts = (yield from diagnose_missing(question, tp.topic, tp.partition)), list[str]()
@@ -41,20 +41,20 @@ def explain_partition(inputs: ExplanationInputs, tp: TopicPartition) -> Steps[Wh
 
 
 def diagnose_partition(partition: PartitionQuestion, topic: TopicView) -> Steps[Diagnosis]:
-    """Explain a partition that exists; what holds the whole instance up is left out."""
+    """Explain a partition that exists, without the causes that concern this whole instance."""
     question = partition.question
     condition = condition_of(partition.view, rules_of(topic, partition.min_isr, question.snapshot.quarantine))
     since = _since(partition, condition)
     diagnosis = Diagnosis(condition, condition.severity, _headline(partition, condition, since), since)
     quarantine = question.snapshot.quarantine_of(partition.tp.topic, partition.tp.partition)
     if quarantine is not None:
-        because_quarantined(diagnosis, *quarantine)
+        add_quarantine(diagnosis, *quarantine)
     yield from _diagnose_condition(partition, topic, diagnosis)
     if condition is not Condition.DELETING:
-        yield from _diagnose_besides(partition, topic, diagnosis)
+        yield from _diagnose_independent_causes(partition, topic, diagnosis)
     diagnose_unclean(partition, diagnosis)
-    if diagnosis.has(*_WORRYING):
-        diagnosis.at_least(WARNING)
+    if diagnosis.has_cause(*_NEVER_OK):
+        diagnosis.raise_severity(WARNING)
     return diagnosis
 
 
@@ -69,25 +69,25 @@ def _diagnose_condition(partition: PartitionQuestion, topic: TopicView, diagnosi
         case Condition.UNDER_MIN_ISR | Condition.AT_MIN_ISR | Condition.UNDER_REPLICATED:
             diagnose_replication(partition, diagnosis)
         case Condition.NON_PREFERRED:
-            yield from diagnose_leader(partition, diagnosis)
+            yield from diagnose_non_preferred(partition, diagnosis)
         case _:
             pass
 
 
-def _diagnose_besides(partition: PartitionQuestion, topic: TopicView, diagnosis: Diagnosis) -> Steps[None]:
-    """Add what is the matter besides, whatever the condition."""
-    if partition.leader is not None and partition.leader != NO_LEADER:
+def _diagnose_independent_causes(partition: PartitionQuestion, topic: TopicView, diagnosis: Diagnosis) -> Steps[None]:
+    """Add the causes that apply whatever the condition is."""
+    if partition.leader != NO_LEADER:
         if partition.view.assignment.is_being_reassigned:
             diagnose_reassignment(partition, diagnosis)
-        diagnose_preferred(partition, diagnosis)
+        diagnose_unelectable_preferred(partition, diagnosis)
     if topic.deletion is not None:
         yield from diagnose_deletion(partition.question, topic, diagnosis)
-    for broker in partition.replicas:  # a live replica that does not know what was decided is not as shown here
+    for broker in partition.replicas:  # a live broker may not have applied the state that is shown here
         if why_not_online(partition, broker) is None:
-            diagnosis.because(why_not_obeying(partition, broker))
-    if diagnosis.has(*_DISOBEYING):
-        diagnosis.advise_about_brokers()
-    diagnose_leaving(partition, diagnosis)
+            diagnosis.add_causes(why_requests_fail(partition, broker))
+    if diagnosis.has_cause(*_REQUEST_PROBLEMS):
+        diagnosis.add_broker_remedies()
+    diagnose_leader_shutdown(partition, diagnosis)
 
 
 # -- condition ---------------------------------------------------------------------------------------------------------
@@ -99,24 +99,24 @@ class Rules(NamedTuple):
     min_isr: int | None
     """None where it is not known."""
     is_being_deleted: bool
-    """Whether brokers have received that the topic is gone."""
+    """Whether the deletion of the topic has begun."""
     quarantined: frozenset[int]
-    """The partitions that are left alone."""
+    """The partitions that are in quarantine."""
 
 
 def rules_of(topic: TopicView, min_isr: int | None, quarantine: Mapping[str, str]) -> Rules:
     """Return the rules of one topic."""
     prefix = f"/brokers/topics/{topic.name}/partitions/"
     numbers = (path.removeprefix(prefix).removesuffix("/state") for path in quarantine if path.startswith(prefix))
-    left_alone = {int(number) for number in numbers if number.isdecimal()}
+    in_quarantine = {int(number) for number in numbers if number.isdecimal()}
     if f"/brokers/topics/{topic.name}" in quarantine:
-        left_alone.update(view.partition for view in topic.partitions)
-    is_gone = topic.deletion is not None and topic.deletion.has_begun
-    return Rules(min_isr, is_gone, frozenset(left_alone))
+        in_quarantine.update(view.partition for view in topic.partitions)
+    is_being_deleted = topic.deletion is not None and topic.deletion.has_begun
+    return Rules(min_isr, is_being_deleted, frozenset(in_quarantine))
 
 
 def condition_of(view: PartitionView, rules: Rules) -> Condition:
-    """Return the worst condition that applies; cheap enough to be asked of 10,000 partitions."""
+    """Return the worst condition that applies; cheap enough for 10,000 partitions in one answer."""
     if rules.is_being_deleted:
         return Condition.DELETING
     leadership = view.leadership
@@ -137,13 +137,13 @@ def condition_of(view: PartitionView, rules: Rules) -> Condition:
 
 
 def _since(partition: PartitionQuestion, condition: Condition) -> RecentRecord | None:
-    """Return the change by which the condition began; None when that is not remembered."""
+    """Return the record of the change that caused the condition; None if it is no longer among the recent records."""
     history, assignment = partition.history, partition.view.assignment
     match condition:
         case Condition.OFFLINE:
-            return history.since(lambda led: led.leader == NO_LEADER) or _became(partition, "OfflinePartition")
+            return history.since(lambda led: led.leader == NO_LEADER) or _entered(partition, "OfflinePartition")
         case Condition.WAITING:
-            return _became(partition, "NewPartition")
+            return _entered(partition, "NewPartition")
         case Condition.UNDER_MIN_ISR | Condition.AT_MIN_ISR:
             return history.since(lambda led: len(led.isr) <= len(partition.isr))
         case Condition.UNDER_REPLICATED:
@@ -151,26 +151,27 @@ def _since(partition: PartitionQuestion, condition: Condition) -> RecentRecord |
         case Condition.NON_PREFERRED:
             return history.since(lambda led: led.leader != assignment.replicas[0])
         case Condition.DELETING:
-            return partition.question.deletion_asked_for(partition.tp.topic)
+            return partition.question.deletion_request(partition.tp.topic)
         case Condition.REASSIGNING:
             return next((each.entry for each in history.assignments if not each.is_loaded), None)
         case _:
             return None
 
 
-def _became(partition: PartitionQuestion, state: str) -> RecentRecord | None:
+def _entered(partition: PartitionQuestion, state: str) -> RecentRecord | None:
+    """Return the record of the change into the present state, if that is the given one."""
     latest = next(iter(partition.history.states), None)
     return latest.entry if latest is not None and latest.after == state and not latest.is_loaded else None
 
 
 def _headline(partition: PartitionQuestion, condition: Condition, since: RecentRecord | None) -> str:
-    """One sentence; the conditions that an operator has to act upon are in capitals."""
-    said = f"{partition.tp} {_said(partition, condition)}"
-    lasting = partition.question.lasting(since)
-    return f"{said}{lasting}" if lasting else said.rstrip(",")
+    """One sentence; conditions that require an action are in capitals."""
+    text = f"{partition.tp} {_predicate(partition, condition)}"
+    duration = partition.question.duration_text(since)
+    return f"{text}{duration}" if duration else text.rstrip(",")
 
 
-def _said(partition: PartitionQuestion, condition: Condition) -> str:
+def _predicate(partition: PartitionQuestion, condition: Condition) -> str:
     assignment, tp = partition.view.assignment, partition.tp
     in_sync = f"{len(partition.isr)} of {len(assignment.origin)} replicas in sync"
     match condition:
@@ -221,18 +222,18 @@ def _leader(partition: PartitionQuestion) -> str:
 
 
 def diagnose_reassignment(partition: PartitionQuestion, diagnosis: Diagnosis) -> None:
-    """Explain which replicas that are added have not caught up, or why the last step is not taken."""
+    """Explain which added replicas have not caught up, or why the last step has not been taken."""
     target = partition.view.assignment.target
     behind = [broker for broker in target if broker not in partition.isr]
     for broker in behind:
-        diagnosis.because(*_why_behind(partition, broker))
+        diagnosis.add_causes(*_why_behind(partition, broker))
     if not behind:
-        diagnosis.because(_why_not_over(partition, target))
-    diagnosis.advise_about_brokers()
-    if diagnosis.has("reassignment-target-down"):
-        diagnosis.advise("or give the reassignment up:", f"controllerctl reassign cancel {partition.tp}")
-    if diagnosis.has("reassignment-target-down", "reassignment-refused"):
-        diagnosis.at_least(WARNING)
+        diagnosis.add_causes(_why_not_complete(partition, target))
+    diagnosis.add_broker_remedies()
+    if diagnosis.has_cause("reassignment-target-down"):
+        diagnosis.add_steps("or cancel the reassignment:", f"controllerctl reassign cancel {partition.tp}")
+    if diagnosis.has_cause("reassignment-target-down", "reassignment-refused"):
+        diagnosis.raise_severity(WARNING)
 
 
 def _why_behind(partition: PartitionQuestion, broker: BrokerId) -> Sequence[Cause | None]:
@@ -241,16 +242,16 @@ def _why_behind(partition: PartitionQuestion, broker: BrokerId) -> Sequence[Caus
         text = f"the reassignment of {partition.tp} is stuck: its target broker {broker} is not online"
         return cause("reassignment-target-down", text, broker=broker), down
     text = f"the reassignment of {partition.tp} waits for replica {broker} to join the ISR"
-    return why_not_obeying(partition, broker), cause("reassignment-waits-for-isr", text, broker=broker)
+    return why_requests_fail(partition, broker), cause("reassignment-waits-for-isr", text, broker=broker)
 
 
-def _why_not_over(partition: PartitionQuestion, target: tuple[BrokerId, ...]) -> Cause:
+def _why_not_complete(partition: PartitionQuestion, target: tuple[BrokerId, ...]) -> Cause:
     """Explain a reassignment whose whole target is in sync."""
     if target and len(causes_offline(partition, target)) == len(target):
-        text = f"its targets {ids(target)} are in sync and none is online: it ends when one is"
+        text = f"its targets {ids(target)} are in sync, but none is online: it completes when one of them is"
         return cause("reassignment-target-down", text, broker=target[0])
     refused = next((each for each in partition.history.refusals if each.what.startswith("reassignment")), None)
     if refused is not None:
         text = f"its last step was refused at {partition.question.at(refused.entry)}: {refused.reason}"
         return cause("reassignment-refused", text, since=refused.entry)
-    return cause("reassignment-ending", "all its targets are in sync: the last step is about to be taken")
+    return cause("reassignment-ending", "all its targets are in sync: the last step follows")

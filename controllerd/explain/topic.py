@@ -1,6 +1,7 @@
 """The answer about a topic: its partitions by condition, and the causes of the worst.
 
-Partitions that lack the same replicas in the same way have one explanation, so one of each kind is explained.
+Partitions with the same condition and the same missing replicas have the same explanation, so one partition of
+each kind is explained.
 """
 
 from collections import Counter
@@ -11,22 +12,22 @@ from controllerd.core.model import BrokerId, PartitionState, TopicPartition
 from controllerd.core.text import counted
 from controllerd.explain.answers import CRITICAL, OK, Condition, Diagnosis, Why, ids
 from controllerd.explain.brokers import diagnose_instance
-from controllerd.explain.deletions import because_quarantined, diagnose_deletion, diagnose_missing
+from controllerd.explain.deletions import add_quarantine, diagnose_deletion, diagnose_missing
 from controllerd.explain.history import Steps
-from controllerd.explain.inputs import ExplanationInputs, PartitionQuestion, Question, ask
+from controllerd.explain.inputs import ExplanationInputs, PartitionQuestion, Question, prepare_question
 from controllerd.explain.partition import condition_of, diagnose_partition, rules_of
 from controllerd.views import PartitionView, TopicView
 
 LISTED: Final = 100
-"""So many partitions are listed one by one."""
+"""The number of partitions that are listed one by one."""
 _KINDS_EXPLAINED: Final = 3
 _UNLISTED: Final = frozenset({Condition.HEALTHY, Condition.DELETING})
-_AT_ONCE: Final = 500
+_PARTITIONS_PER_STEP: Final = 500
 _RANKS: Final = {condition: rank for rank, condition in enumerate(Condition)}
 
 
-class Kind(NamedTuple):
-    """Properties that partitions with one explanation have in common."""
+class PartitionKind(NamedTuple):
+    """The properties that are common to partitions with the same explanation."""
 
     condition: Condition
     missing: tuple[BrokerId, ...]
@@ -36,12 +37,12 @@ class Kind(NamedTuple):
     """The preferred replica, where it should lead and does not."""
 
 
-Kinds = dict[Kind, list[PartitionView]]
+PartitionsByKind = dict[PartitionKind, list[PartitionView]]
 
 
 def explain_topic(inputs: ExplanationInputs, name: str) -> Steps[Why]:
     """Answer for one topic, whether it exists or not."""
-    question = yield from ask(inputs)
+    question = yield from prepare_question(inputs)
     topic = question.snapshot.topics.get(name)
     if topic is None:
         diagnosis = yield from diagnose_missing(question, name)
@@ -54,19 +55,19 @@ def explain_topic(inputs: ExplanationInputs, name: str) -> Steps[Why]:
     return diagnosis.answer(name, facts, others)
 
 
-def _sort(question: Question, topic: TopicView) -> Steps[tuple[Kinds, set[int]]]:
+def _sort(question: Question, topic: TopicView) -> Steps[tuple[PartitionsByKind, set[int]]]:
     """Sort the partitions by kind, worst condition and most frequent kind first; collect their replication factors."""
     rules = rules_of(topic, question.inputs.min_isr(topic.name), question.snapshot.quarantine)
-    found: Kinds = {}
+    found: PartitionsByKind = {}
     factors: set[int] = set()
-    alike: dict[object, list[PartitionView]] = {}  # among very many partitions only few differ
+    alike: dict[object, list[PartitionView]] = {}  # most partitions of a large topic are equal
     quarantined, online = rules.quarantined, PartitionState.ONLINE
-    for at in range(0, len(topic.partitions), _AT_ONCE):
-        for view in topic.partitions[at : at + _AT_ONCE]:
+    for at in range(0, len(topic.partitions), _PARTITIONS_PER_STEP):
+        for view in topic.partitions[at : at + _PARTITIONS_PER_STEP]:
             number, state, assignment, leadership, offline, _ = view
             if leadership is None or number in quarantined:
                 facts: object = number
-            else:  # partitions that are equal in this are of one kind
+            else:  # partitions with equal facts are of the same kind
                 facts = assignment, leadership[0], leadership[2], offline, state is online or state.value
             views = alike.get(facts)
             if views is None:
@@ -78,22 +79,22 @@ def _sort(question: Question, topic: TopicView) -> Steps[tuple[Kinds, set[int]]]
     return {kind: found[kind] for kind in ranked}, factors
 
 
-def _kind(view: PartitionView, condition: Condition) -> Kind:
+def _kind(view: PartitionView, condition: Condition) -> PartitionKind:
     (replicas, adding, _), leadership = view.assignment, view.leadership
     isr = () if leadership is None else leadership.isr
     missing = () if len(isr) == len(replicas) else tuple(broker for broker in replicas if broker not in isr)
     preferred = replicas[0] if condition is Condition.NON_PREFERRED else None
-    return Kind(condition, missing or adding, view.offline_replicas, preferred)
+    return PartitionKind(condition, missing or adding, view.offline_replicas, preferred)
 
 
-def _diagnose(question: Question, topic: TopicView, kinds: Kinds) -> Steps[Diagnosis]:
+def _diagnose(question: Question, topic: TopicView, kinds: PartitionsByKind) -> Steps[Diagnosis]:
     condition = next((kind.condition for kind in kinds), Condition.HEALTHY)
-    since = question.deletion_asked_for(topic.name) if topic.deletion is not None else None
-    headline = _headline(topic, kinds) + question.lasting(since)
+    since = question.deletion_request(topic.name) if topic.deletion is not None else None
+    headline = _headline(topic, kinds) + question.duration_text(since)
     diagnosis = Diagnosis(condition, condition.severity, headline, since)
     quarantine = question.snapshot.quarantine_of(topic.name)
     if quarantine is not None:
-        because_quarantined(diagnosis, *quarantine)
+        add_quarantine(diagnosis, *quarantine)
         diagnosis.severity = CRITICAL
     if topic.deletion is not None:
         yield from diagnose_deletion(question, topic, diagnosis)
@@ -105,19 +106,19 @@ def _diagnose(question: Question, topic: TopicView, kinds: Kinds) -> Steps[Diagn
 
 
 def _add_example(question: Question, topic: TopicView, view: PartitionView, diagnosis: Diagnosis) -> Steps[None]:
-    """Add the explanation of one partition, which holds for all of its kind."""
+    """Add the explanation of one partition, which is valid for all partitions of its kind."""
     tp = TopicPartition(topic.name, view.partition)
     history = yield from question.history.partition(tp)
     found = yield from diagnose_partition(PartitionQuestion(question, tp, view, history), topic)
-    diagnosis.because(*found.causes)
-    diagnosis.advise(*found.next)
-    diagnosis.at_least(found.severity)
+    diagnosis.add_causes(*found.causes)
+    diagnosis.add_steps(*found.next)
+    diagnosis.raise_severity(found.severity)
     if diagnosis.since is None and found.condition == diagnosis.condition:
         diagnosis.since = found.since
-        diagnosis.headline += question.lasting(found.since)
+        diagnosis.headline += question.duration_text(found.since)
 
 
-def _headline(topic: TopicView, kinds: Kinds) -> str:
+def _headline(topic: TopicView, kinds: PartitionsByKind) -> str:
     counts, number = Counter[Condition](), counted(len(topic.partitions), "partition")
     for kind, views in kinds.items():
         counts[kind.condition] += len(views)
@@ -126,8 +127,8 @@ def _headline(topic: TopicView, kinds: Kinds) -> str:
     bad = ", ".join(f"{counts[condition]} {condition}" for condition in counts if condition is not Condition.HEALTHY)
     if not bad:
         return f"{topic.name} is healthy ({number})"
-    is_grave = any(condition.severity != OK for condition in counts)
-    return f"{topic.name} is {'NOT HEALTHY' if is_grave else 'served'}: {bad} of {number},"
+    is_impaired = any(condition.severity != OK for condition in counts)
+    return f"{topic.name} is {'NOT HEALTHY' if is_impaired else 'served'}: {bad} of {number},"
 
 
 def _facts(inputs: ExplanationInputs, topic: TopicView, factors: set[int]) -> list[str]:
@@ -136,7 +137,7 @@ def _facts(inputs: ExplanationInputs, topic: TopicView, factors: set[int]) -> li
     return ["   ".join([*facts, *inputs.settings_of(topic.name)])]
 
 
-def _others(topic: TopicView, kinds: Kinds) -> list[str]:
+def _others(topic: TopicView, kinds: PartitionsByKind) -> list[str]:
     """List the partitions that are not healthy, the worst first."""
     bad = {kind: views for kind, views in kinds.items() if kind.condition not in _UNLISTED}
     first = islice(((kind, view) for kind, views in bad.items() for view in views), LISTED)
@@ -146,7 +147,7 @@ def _others(topic: TopicView, kinds: Kinds) -> list[str]:
     return listed
 
 
-def _line(topic: TopicView, kind: Kind, view: PartitionView) -> str:
+def _line(topic: TopicView, kind: PartitionKind, view: PartitionView) -> str:
     leadership, replicas = view.leadership, ids(view.assignment.replicas)
     if leadership is None:
         return f"{topic.name}-{view.partition} {kind.condition}: replicas {replicas}, no leader yet"

@@ -1,4 +1,4 @@
-"""``state-change.log`` and ``controller.log`` in one folder, with Kafka's pattern and its hourly rotation. Blocks."""
+"""Writes ``state-change.log`` and ``controller.log`` with Kafka's pattern and hourly rotation. Blocks on the disk."""
 
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -11,14 +11,14 @@ _HOUR: Final = "%Y-%m-%d-%H"
 
 
 def formatted(at_ms: int, line: Line) -> str:
-    """``[%d] %p %m (%c)%n``, in UTC."""
+    """Format a line by Kafka's pattern ``[%d] %p %m (%c)%n``, in UTC."""
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)
     text = f"[{moment:%Y-%m-%d %H:%M:%S},{at_ms % 1000:03}] {line.level} {line.text} ({line.logger})\n"
     return f"{text}{line.cause}\n" if line.cause else text
 
 
-class Files:
-    """The two open files. An hour that is over is renamed: ``state-change.log.2026-01-31-03``."""
+class KafkaLogFiles:
+    """The two open files. The file of a past hour is renamed to, for example, ``state-change.log.2026-01-31-03``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class Files:
         self._hour = ""
 
     def make_folder(self) -> None:
-        """With all above it. :raises OSError: it cannot be made."""
+        """Create the folder and its parents. :raises OSError: it cannot be created."""
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, at_ms: int, line: Line) -> None:
@@ -41,24 +41,24 @@ class Files:
         self.close()
         for name in (STATE_CHANGE, CONTROLLER):
             file = self._folder / name
-            _put_away(file, hour)
+            _rename_old(file, hour)
             self._files[name] = self._open.enter_context(file.open("a", encoding="utf-8"))
         self._hour = hour
 
     def flush(self) -> None:
-        """Hand everything to the operating system. :raises OSError: it does not take it."""
+        """Flush both files to the operating system. :raises OSError: they cannot be written."""
         for file in self._files.values():
             file.flush()
 
     def close(self) -> None:
-        """Nothing more is written, until something is."""
+        """Close both files. The next ``write`` opens them again."""
         self._hour = ""
         self._files.clear()
         self._open.close()
 
 
-def _put_away(file: Path, hour: str) -> None:
-    """Rename a file of an earlier hour; of an earlier run of the process, too."""
+def _rename_old(file: Path, hour: str) -> None:
+    """Rename a file whose last write was in an earlier hour, possibly by an earlier process."""
     if not file.exists():
         return
     last = f"{datetime.fromtimestamp(file.stat().st_mtime, UTC):{_HOUR}}"

@@ -17,7 +17,7 @@ class Line(NamedTuple):
     text: str
     logger: str
     cause: str = ""
-    """A second line, where Kafka has the first one of a stack trace."""
+    """The line of the exception, which Kafka prints below the text; the stack trace is left out."""
 
 
 class Leadership(NamedTuple):
@@ -30,16 +30,16 @@ class Leadership(NamedTuple):
     partition_epoch: int
     recovery: int
 
-    def as_state(self) -> str:
-        """As in a line about an election."""
+    def as_leader_and_isr(self) -> str:
+        """Format as Kafka's ``LeaderAndIsr``, as in a line about an election."""
         brokers = ", ".join(f"BrokerState(brokerId={broker}, brokerEpoch=-1)" for broker in self.isr)
         return (
             f"LeaderAndIsr(leader={self.leader}, leaderEpoch={self.leader_epoch}, isrWithBrokerEpoch=List({brokers}), "
             f"leaderRecoveryState={_RECOVERY[self.recovery]}, partitionEpoch={self.partition_epoch})"
         )
 
-    def as_colons(self) -> str:
-        """As in a line about a replica that left the ISR."""
+    def as_leader_isr_and_controller_epoch(self) -> str:
+        """Format as Kafka's ``LeaderIsrAndControllerEpoch``, as in a line about a replica that left the ISR."""
         return (
             f"(Leader:{self.leader},ISR:{commas(self.isr)},LeaderRecoveryState:{_RECOVERY[self.recovery]},"
             f"LeaderEpoch:{self.leader_epoch},ZkVersion:{self.partition_epoch},ControllerEpoch:{self.controller_epoch})"
@@ -47,17 +47,17 @@ class Leadership(NamedTuple):
 
 
 def commas(values: Iterable[object]) -> str:
-    """``1,2,3``."""
+    """Format as ``1,2,3``."""
     return ",".join(map(str, values))
 
 
 def scala_set(values: Iterable[object]) -> str:
-    """``Set(1, 2, 3)``."""
+    """Format as ``Set(1, 2, 3)``."""
     return f"Set({', '.join(map(str, values))})"
 
 
 def assignment(replicas: list[int], adding: list[int], removing: list[int]) -> str:
-    """``ReplicaAssignment(...)``."""
+    """Format as ``ReplicaAssignment(...)``."""
     return (
         f"ReplicaAssignment(replicas={commas(replicas)}, addingReplicas={commas(adding)}, "
         f"removingReplicas={commas(removing)})"

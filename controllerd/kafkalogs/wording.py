@@ -1,7 +1,7 @@
-"""From records of the audit log to the lines that Kafka's own controller would have written. Pure.
+"""Converts audit records into the lines that Kafka's own controller would have written. Pure.
 
-The wording is that of Kafka 3.9 at the levels that it ships, and beyond them the line of level TRACE that says when a
-partition went offline.
+The wording is that of Kafka 3.9 at its default levels, and in addition the line of level TRACE for a partition that
+becomes offline.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ Partition = tuple[str, int]
 
 
 class Wording:
-    """Remembers what a line needs of earlier records: leaderships, assignments, who lives. One for each process."""
+    """Converts records into lines. Keeps state of earlier records: leaderships, assignments, live brokers."""
 
     def __init__(self, node: int) -> None:
         self._node = node
@@ -56,10 +56,10 @@ class Wording:
         self._is_starting = False
         self._live: set[int] = set()
         self._held: list[Line] = []
-        """Lines about brokers that came and went: written with their consequences, so that their times agree."""
+        """Lines about started and failed brokers, written together with their consequences, so that the times agree."""
         self._offline: set[Partition] = set()
         self._leaderships: dict[Partition, Leadership] = {}
-        self._untold: dict[Partition, Leadership] = {}
+        self._unlogged: dict[Partition, Leadership] = {}
         self._decided: set[Partition] = set()
         self._replicas: dict[Partition, list[int]] = {}
         self._handlers: dict[type[Record], Callable[[Any], Iterator[Line]]] = {
@@ -85,11 +85,11 @@ class Wording:
         }
 
     def lines(self, record: Record) -> Iterator[Line]:
-        """The lines of one record; of most kinds there is none."""
+        """The lines of one record; most kinds have none."""
         handler = self._handlers.get(type(record))
         return iter(()) if handler is None else handler(record)
 
-    # -- how a line looks --------------------------------------------------------------------------------------------
+    # -- formats of lines -------------------------------------------------------------------------------------------
 
     def _state(self, text: str, level: str = "INFO", cause: str = "") -> Line:
         prefix = f"[Controller id={self._node} epoch={self._epoch}] "
@@ -119,7 +119,7 @@ class Wording:
             yield self._controller("Resigned")
 
     def _forget(self) -> None:
-        for known in (self._live, self._offline, self._leaderships, self._untold, self._decided, self._replicas):
+        for known in (self._live, self._offline, self._leaderships, self._unlogged, self._decided, self._replicas):
             known.clear()
 
     def _snapshot_begin(self, _: SnapshotBegin) -> Iterator[Line]:
@@ -141,9 +141,9 @@ class Wording:
 
     def _event_end(self, record: EventEnd) -> Iterator[Line]:
         yield from self._release()
-        for tp, leadership in self._untold.items():
-            yield self._untold_leadership(tp, leadership)
-        self._untold.clear()
+        for tp, leadership in self._unlogged.items():
+            yield self._leadership_line(tp, leadership)
+        self._unlogged.clear()
         self._decided.clear()
         if record.outcome == "moved":
             yield self._controller(f"Controller moved to another broker when processing {record.name}.")
@@ -237,21 +237,23 @@ class Wording:
         ):
             self._leaderships[tp] = row
             if not self._in_snapshot:
-                self._untold[tp] = row
+                self._unlogged[tp] = row
         yield from ()
 
     def _decisions(self, record: DecisionRecord) -> Iterator[Line]:
         self._decided.update(zip(record.topics, record.partitions, strict=True))
         yield from ()
 
-    def _untold_leadership(self, tp: Partition, row: Leadership) -> Line:
-        """A leadership that was written without any change of the partition's state."""
+    def _leadership_line(self, tp: Partition, row: Leadership) -> Line:
+        """The line for a leadership that was written without a change of the partition's state."""
         name = f"{tp[0]}-{tp[1]}"
         if tp in self._decided and row.leader >= 0:
-            return self._state(f"Changed partition {name} from {_ONLINE} to {_ONLINE} with state {row.as_state()}")
+            return self._state(
+                f"Changed partition {name} from {_ONLINE} to {_ONLINE} with state {row.as_leader_and_isr()}"
+            )
         if self._event.startswith("AlterPartition"):
-            return self._controller(f"ISR for partition {name} updated to {row.as_state()}.", "DEBUG")
-        return self._state(f"Partition {name} state changed to {row.as_colons()}")
+            return self._controller(f"ISR for partition {name} updated to {row.as_leader_and_isr()}.", "DEBUG")
+        return self._state(f"Partition {name} state changed to {row.as_leader_isr_and_controller_epoch()}")
 
     def _states(self, record: PartitionStateRecord) -> Iterator[Line]:
         yield from self._release()
@@ -259,7 +261,7 @@ class Wording:
             yield from self._first_states(record)
         rows = zip(record.topics, record.partitions, record.before, record.after, strict=True)
         for topic, partition, before, after in rows:
-            if not (self._is_starting and before == _NONE):  # those are the first states
+            if not (self._is_starting and before == _NONE):  # first states are in a line of their own
                 yield self._changed((topic, partition), before, after)
 
     def _first_states(self, record: PartitionStateRecord) -> Iterator[Line]:
@@ -289,8 +291,10 @@ class Wording:
             )
         row = self._leaderships.get(tp)
         if after == _ONLINE and row is not None:
-            self._untold.pop(tp, None)
-            return self._state(f"Changed partition {name} from {before} to {_ONLINE} with state {row.as_state()}")
+            self._unlogged.pop(tp, None)
+            return self._state(
+                f"Changed partition {name} from {before} to {_ONLINE} with state {row.as_leader_and_isr()}"
+            )
         return self._state(f"Changed partition {name} state from {before} to {after}", "TRACE")
 
     def _refused(self, record: RefusedRecord) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""The topic deletion manager: it deletes replicas, says why a deletion waits, and removes a topic in the end.
+"""The topic deletion manager: it deletes the replicas of topics, then their znodes, and says why a deletion waits.
 
 The state of each deletion is computed anew each time (``core/deletion_progress.py``). All topics that can go on do so
 together: one UpdateMetadata, one batch of requests per step, and their znodes in few transactions.
@@ -15,10 +15,10 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.deletion_progress import (
     can_delete,
     deletion_progress,
-    hold_up,
     is_given_up,
     names_of,
     replicas_with_data,
+    waiting_reason,
 )
 from controllerd.core.deletion_waits import hidden_topics, reassignments_to_wait_for
 from controllerd.core.kafka_error import KafkaError
@@ -36,21 +36,26 @@ from controllerd.record.records import AlarmRecord
 log = structlog.get_logger(__name__)
 
 OnBrokers = Mapping[BrokerId, Collection[TopicPartition]]
-_Wanted = Callable[[PartitionRecord, BrokerId], bool]
+_ReplicaFilter = Callable[[PartitionRecord, BrokerId], bool]
+"""Whether the replica of this partition on this broker is selected."""
 
 _AT_ONCE: Final = 2_500
 """Partitions whose znodes are deleted by one call: many transactions, but the event loop still gets its turns."""
 _STOPPED: Final = frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED})
+"""States of replicas that a StopReplica was made for already, with or without deletion."""
 _RUNNING: Final = frozenset({ReplicaState.NEW, ReplicaState.ONLINE})
 _BEING_DELETED: Final = frozenset({ReplicaState.DELETION_STARTED})
 
 
-class _Sorted(NamedTuple):
-    """Topics by the next step of their deletion; the last two may overlap."""
+class _NextSteps(NamedTuple):
+    """Topics by the next step of their deletion; the last two lists may overlap."""
 
     done: list[str]
+    """All replicas are deleted: the znodes are next."""
     ineligible: list[str]
+    """A replica could not be deleted, and must be stopped again first."""
     startable: list[str]
+    """Brokers can be asked to delete replicas."""
 
 
 class TopicDeletionManager:
@@ -84,7 +89,7 @@ class TopicDeletionManager:
         await self._advance(sorted(self._context.deletions.queued))
 
     async def resume_for(self, topics: Iterable[str]) -> None:
-        """Go on with these topics, and ask brokers again that refused: the cause to wait may be over."""
+        """Go on with these topics, whose cause to wait may be over; brokers that refused are asked again."""
         queued = self._queued(topics)
         for topic in queued:
             self._context.deletions.clear_refusal(topic)
@@ -152,17 +157,17 @@ class TopicDeletionManager:
             await self._finish(work.done)
             await self._stop_again(work.ineligible)
             await self._begin(work.startable)
-        await self._explain(topics)
+        await self._update_reasons(topics)
 
-    async def _sort(self, topics: Iterable[str]) -> _Sorted:
-        work = _Sorted([], [], [])
+    async def _sort(self, topics: Iterable[str]) -> _NextSteps:
+        work = _NextSteps([], [], [])
         for topic in topics:
             progress = deletion_progress(self._context, topic)
             if is_in_quarantine(self._context, topic):
                 continue
             if progress.is_done:
                 work.done.append(topic)
-            elif not progress.deleting:
+            elif not progress.deleting:  # otherwise the topic waits for the answers of the brokers that are deleting
                 if progress.has_ineligible:
                     work.ineligible.append(topic)
                 if self._may_begin(topic, is_ready=bool(progress.ready)):
@@ -171,31 +176,35 @@ class TopicDeletionManager:
         return work
 
     def _may_begin(self, topic: str, *, is_ready: bool) -> bool:
-        """Whether a broker can be asked to delete; a deletion that has begun waits for no reassignment."""
+        """Whether brokers can be asked to delete. Only a deletion that has not begun waits for reassignments."""
         book = self._context.deletions
         if topic in book.refused:
             return False
         return is_ready if topic in book.started else not reassignments_to_wait_for(self._context, topic)
 
-    async def _explain(self, topics: Iterable[str]) -> None:
+    async def _update_reasons(self, topics: Iterable[str]) -> None:
+        """Update, for each topic, the brokers that are deleting its replicas and the reason why its deletion waits."""
         book = self._context.deletions
         for topic in self._queued(topics):
             progress = deletion_progress(self._context, topic)
             if book.deleting.get(topic, frozenset()) != progress.deleting:
                 book.deleting[topic] = progress.deleting
                 self._context.touch(topic)
-            reason = hold_up(self._context, topic, progress)
+            reason = waiting_reason(self._context, topic, progress)
             if reason is None:
                 book.resume(topic)
             elif book.halted.get(topic) != reason:
-                log.info("topic deletion waits", topic=topic, reason=reason)
+                log.info("kept topic deletion waiting", topic=topic, reason=reason)
                 book.halt(topic, reason)
             await self._outbox.slicer.yield_to_loop()
 
     # -- beginning -----------------------------------------------------------------------------------------------------
 
     async def _begin(self, topics: Collection[str]) -> None:
-        """Remove the topics from the metadata of all brokers, then stop their replicas and have them deleted."""
+        """Remove the topics from the metadata of all brokers, then stop their replicas and send the deletions.
+
+        A topic of which no replica could be stopped counts as refused, so that it is not tried again at once.
+        """
         if not topics:
             return
         log.info("began topic deletions", topics=len(topics), first=next(iter(topics)))
@@ -210,11 +219,12 @@ class TopicDeletionManager:
             await self._outbox.slicer.yield_to_loop()
 
     async def _end_partitions(self, topics: Iterable[str]) -> None:
-        fresh = list(topics)
-        running = [record.tp for record in self._records(fresh) if record.state is not PartitionState.NON_EXISTENT]
-        await self._partitions.handle(running, PartitionState.OFFLINE)
-        await self._partitions.handle(running, PartitionState.NON_EXISTENT)
-        for topic in fresh:
+        """Move the partitions of these topics to NonExistent, and note that their deletion has begun."""
+        beginning = list(topics)
+        existing = [record.tp for record in self._records(beginning) if record.state is not PartitionState.NON_EXISTENT]
+        await self._partitions.handle(existing, PartitionState.OFFLINE)
+        await self._partitions.handle(existing, PartitionState.NON_EXISTENT)
+        for topic in beginning:
             self._context.deletions.begin(topic)
 
     async def _delete_replicas(self, records: Collection[PartitionRecord]) -> None:
@@ -235,28 +245,31 @@ class TopicDeletionManager:
         def is_out_of_reach(record: PartitionRecord, broker: BrokerId) -> bool:
             return is_stopped(record, broker) and not can_delete(context, record.tp, broker)
 
-        await self._count_in(await self._replicas_of(records, was_never_started))
+        # Each filter is applied after the step before it, and sees the states that this step has set.
+        await self._treat_as_new(await self._replicas_of(records, was_never_started))
         await self._replicas.handle_on(await self._replicas_of(records, can_be_stopped), ReplicaState.OFFLINE)
         unreachable = await self._replicas_of(records, is_out_of_reach)
         await self._replicas.handle_on(unreachable, ReplicaState.DELETION_INELIGIBLE)
         await self._replicas.handle_on(await self._replicas_of(records, is_stopped), ReplicaState.DELETION_STARTED)
 
-    async def _count_in(self, replicas: OnBrokers) -> None:
-        """Treat replicas that were never started, because their partition waited for a broker, as new ones.
+    async def _treat_as_new(self, replicas: OnBrokers) -> None:
+        """Move to New the replicas that were never started, because their partition waited for a broker.
 
-        An earlier controller may have started them, so brokers are asked to delete them; but no broker starts them now.
+        An earlier controller may have started them, so brokers are asked to delete them. Only the context changes: no
+        broker is sent a request that would start them.
         """
         for broker, partitions in replicas.items():
-            records = [self._context.record(tp) for tp in partitions]
-            move = partial(self._context.move_replicas, broker, state=ReplicaState.NEW)
-            await self._outbox.slicer.for_each_slice(records, move)
+            await self._outbox.slicer.for_each_slice(list(partitions), partial(self._move_to_new, broker))
+
+    def _move_to_new(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        self._context.move_replicas(broker, map(self._context.record, partitions), ReplicaState.NEW)
 
     async def _stop_again(self, topics: Collection[str]) -> None:
         """Stop replicas that could not be deleted, so that their brokers can be asked again."""
 
         def is_ineligible(record: PartitionRecord, broker: BrokerId) -> bool:
-            is_it = record.replica_states[broker] is ReplicaState.DELETION_INELIGIBLE
-            return is_it and not is_given_up(self._context, record.tp, broker)
+            state = record.replica_states[broker]
+            return state is ReplicaState.DELETION_INELIGIBLE and not is_given_up(self._context, record.tp, broker)
 
         ineligible = await self._replicas_of(self._records(topics), is_ineligible)
         await self._replicas.handle_on(ineligible, ReplicaState.OFFLINE)
@@ -266,7 +279,7 @@ class TopicDeletionManager:
         return [record for topic in topics for record in known[topic].partitions.values()]
 
     async def _replicas_of(
-        self, records: Collection[PartitionRecord], wanted: _Wanted
+        self, records: Collection[PartitionRecord], wanted: _ReplicaFilter
     ) -> dict[BrokerId, list[TopicPartition]]:
         found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
         async for record in self._outbox.slicer.each(records):

@@ -1,6 +1,6 @@
 """Elections of leaders, many at a time: each strategy has one rule, and the same loop decides, writes and repeats.
 
-A failed election is a value, not an exception: it leaves the partition as it was, and ``Elections`` says why.
+A failed election is a value, not an exception: it leaves the partition as it was, and ``ElectionOutcomes`` says why.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,14 +13,14 @@ import structlog
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
 from controllerd.core.election import (
-    ControlledShutdown,
+    ControlledShutdownElection,
     Elected,
     ElectionStrategy,
     LeaderEpochExhausted,
     MoveLeadershipAway,
-    Offline,
-    Preferred,
-    Reassign,
+    OfflineElection,
+    PreferredElection,
+    ReassignmentElection,
     elect_controlled_shutdown,
     elect_move_away,
     elect_offline,
@@ -54,15 +54,18 @@ def is_true(value: str) -> bool:
 
 
 @dataclass(slots=True)
-class Elections:
-    """The outcome of elections per partition; partitions that were initialised are in neither."""
+class ElectionOutcomes:
+    """The outcome of elections per partition.
+
+    Partitions that went from New to Online got their first leadership without an election, and are in neither.
+    """
 
     elected: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     failed: dict[TopicPartition, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Electing:
+class ElectionService:
     """Holds the elections of one controller, and keeps the partitions whose elections were unclean."""
 
     context: ControllerContext
@@ -81,19 +84,19 @@ class Electing:
 
     async def run(
         self, records: Sequence[PartitionRecord], strategy: ElectionStrategy, batch: RequestBatch
-    ) -> Elections:
+    ) -> ElectionOutcomes:
         """Elect; afterwards the leaderships that were written are in the context and in the batch."""
-        election = Election(self, strategy, batch)
+        election = ElectionRun(self, strategy, batch)
         await election.change(records)
-        return Elections(election.elected, election.failed)
+        return ElectionOutcomes(election.elected, election.failed)
 
 
-class Election(StateChange):
+class ElectionRun(StateChange):
     """The elections of one call of the state machine."""
 
-    def __init__(self, electing: Electing, strategy: ElectionStrategy, batch: RequestBatch) -> None:
-        super().__init__(electing.context, electing.states, electing.audit, electing.slicer)
-        self._electing = electing
+    def __init__(self, service: ElectionService, strategy: ElectionStrategy, batch: RequestBatch) -> None:
+        super().__init__(service.context, service.states, service.audit, service.slicer)
+        self._service = service
         self._strategy = strategy
         self._batch = batch
         self.elected: dict[TopicPartition, LeaderAndIsr] = {}
@@ -106,7 +109,7 @@ class Election(StateChange):
         """Elect by the strategy; where it finds no leader, elect outside the ISR if that is allowed."""
         chosen: dict[TopicPartition, Elected] = {}
         await self._apply(self._rule(), states, chosen)
-        if isinstance(self._strategy, Offline):
+        if isinstance(self._strategy, OfflineElection):
             await self._decide_unclean(states, self._strategy, chosen)
         updates: dict[TopicPartition, LeaderAndIsr] = {}
         await self._slicer.for_each_slice(list(states.items()), lambda part: self._add_updates(part, chosen, updates))
@@ -130,25 +133,26 @@ class Election(StateChange):
         It decides once for all partitions that have the same replicas, ISR and online replicas.
         """
         context, strategy = self._context, self._strategy
-        leaving = isinstance(strategy, ControlledShutdown)
+        leaving = isinstance(strategy, ControlledShutdownElection)
 
         @cache
         def decide(replicas: Brokers, isr: Brokers, target: Brokers, online: Brokers) -> Elected | None:
             match strategy:
-                case Offline():
+                case OfflineElection():
                     recovery = context.features.leader_recovery
                     return elect_offline(replicas, isr, set(online), unclean_allowed=unclean, leader_recovery=recovery)
-                case Reassign():
+                case ReassignmentElection():
                     return elect_reassign(target, isr, set(online))
-                case Preferred():
+                case PreferredElection():
                     return elect_preferred(replicas, isr, set(online))
-                case ControlledShutdown():
+                case ControlledShutdownElection():
                     return elect_controlled_shutdown(replicas, isr, set(online), context.shutting_down)
                 case MoveLeadershipAway():
                     return elect_move_away(replicas, isr, set(online), strategy.broker)
 
         def rule(record: PartitionRecord, state: LeaderAndIsr) -> Elected | None:
             assignment = record.assignment
+            # Without removing replicas ``target`` is the same, but it is computed at each call.
             target = assignment.target if assignment.removing else assignment.replicas
             online = context.liveness.online(record, include_shutting_down=leaving)
             if unclean:
@@ -158,14 +162,17 @@ class Election(StateChange):
         return rule
 
     def _without_pending_deletions(self, tp: TopicPartition, online: Brokers) -> Brokers:
-        """The brokers that are not about to delete the data that they have, though they are to get the replica again.
+        """Return ``online`` without the brokers that may still have to delete their data of this partition.
 
-        A broker that is in the ISR has passed that point: it got the request to begin anew after the one to delete.
+        Such a broker has an unanswered StopReplica with deletion, although the partition is assigned to it again.
+        No member of the ISR is affected: it joined the ISR after it had deleted its earlier data.
         """
         is_going = self._context.pending_deletions.is_going
         return tuple(broker for broker in online if not is_going(broker, tp))
 
-    async def _decide_unclean(self, states: States, strategy: Offline, chosen: dict[TopicPartition, Elected]) -> None:
+    async def _decide_unclean(
+        self, states: States, strategy: OfflineElection, chosen: dict[TopicPartition, Elected]
+    ) -> None:
         """Elect outside the ISR where no member of it is online, and the topic's configuration allows that."""
         leaderless = {tp: state for tp, state in states.items() if tp not in chosen}
         if not leaderless:
@@ -180,27 +187,28 @@ class Election(StateChange):
         await self._apply(self._rule(unclean=True), allowed, chosen)
 
     def _is_given_by_us(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
-        """Whether the ISR is controllerd alone, and the partition has one replica, on a broker.
+        """Whether the ISR is controllerd's own broker id alone, while the only replica is assigned to a broker.
 
-        ``controllerd/services/our_replicas.py`` writes the assignment first and elects then; a controller that
-        dies between the two leaves this. Controllerd holds no records, and with one replica there is no
-        other that could hold more, so that its election loses nothing. Where there are several
-        replicas an operator decides.
+        Brokers see controllerd in their metadata, so that they may assign replicas to it, and another controller may
+        start these. ``controllerd/services/our_replicas.py`` gives such replicas to brokers: it writes the assignment
+        first and elects then. A controller that dies between the two leaves this state. Controllerd holds no records,
+        and with one replica there is no other that could hold more, so electing that broker loses nothing. Where there
+        are several replicas an operator decides.
         """
         replicas = self._context.record(tp).assignment.replicas
         is_given = len(replicas) == 1 and replicas[0] not in OUR_IDS
         return is_given and len(state.isr) > 0 and all(member in OUR_IDS for member in state.isr)
 
-    async def _unclean_topics(self, leaderless: Collection[TopicPartition], strategy: Offline) -> set[str]:
+    async def _unclean_topics(self, leaderless: Collection[TopicPartition], strategy: OfflineElection) -> set[str]:
         topics = {tp.topic for tp in leaderless}
         if strategy.allow_unclean:
             return topics
-        configs = await self._electing.overrides.read_topic_configs(topics)
+        configs = await self._service.overrides.read_topic_configs(topics)
         for tp in leaderless:
             config = configs[tp.topic]
             if isinstance(config, BadZnode):
                 self.failed[tp] = f"the topic's configuration cannot be read: {config.reason}"
-        default = "true" if self._electing.configs.unclean_by_default() else "false"
+        default = "true" if self._service.configs.unclean_by_default() else "false"
         return {
             topic
             for topic, config in configs.items()
@@ -247,8 +255,8 @@ class Election(StateChange):
         unclean = {tp for tp, outcome in chosen.items() if outcome.unclean}
         if unclean:
             log.warning("elected leaders from outside the ISR", partitions=len(unclean))
-            self._electing.metrics.count_unclean_elections(len(unclean))
-            self._electing.unclean |= unclean
+            self._service.metrics.count_unclean_elections(len(unclean))
+            self._service.unclean |= unclean
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -265,10 +273,10 @@ class Election(StateChange):
 
     def _recipients(self, record: PartitionRecord) -> Brokers:
         match self._strategy:
-            case Reassign():
+            case ReassignmentElection():
                 return record.assignment.target
-            case Preferred() | MoveLeadershipAway():
+            case PreferredElection() | MoveLeadershipAway():
                 return record.assignment.replicas
-            case Offline() | ControlledShutdown():
-                leaving_too = isinstance(self._strategy, ControlledShutdown)
+            case OfflineElection() | ControlledShutdownElection():
+                leaving_too = isinstance(self._strategy, ControlledShutdownElection)
                 return self._context.liveness.online(record, include_shutting_down=leaving_too)

@@ -1,4 +1,4 @@
-"""The removal of a broker from the ISRs of many partitions, with or without a successor for each leader that goes."""
+"""The removal of a broker from the ISRs of many partitions; where the broker leads, with or without a successor."""
 
 from typing import ClassVar, Final
 
@@ -13,7 +13,7 @@ from controllerd.record.records import MAX_ROWS, DecisionRecord
 from controllerd.slicer import Slicer, sliced
 
 HAND_OVER: Final = "HandOver"
-"""The name of a decision that chooses the successor of a leader that is removed."""
+"""The name, in decision records, of the choice of a successor for a leader that is removed from the ISR."""
 
 
 class IsrRemoval(PartitionwiseChange):
@@ -31,9 +31,9 @@ class IsrRemoval(PartitionwiseChange):
         *,
         hand_over: bool = False,
     ) -> None:
-        """``hand_over``: the same write that removes a leader names its successor, the first online assigned replica
-        that stays in the ISR. Needed where the broker is alive, and no election follows (KAFKA-14808). Without it the
-        partition has no leader afterwards.
+        """``hand_over``: the write that removes a leader also names its successor, the first online assigned replica
+        that stays in the ISR. This is needed where the broker is alive and no election follows (KAFKA-14808). Without
+        ``hand_over``, the partition has no leader afterwards.
         """
         super().__init__(context, states, audit, slicer)
         self._broker = broker
@@ -57,7 +57,7 @@ class IsrRemoval(PartitionwiseChange):
         return handed_over
 
     def record_decisions(self) -> None:
-        """Write down the successors."""
+        """Record the chosen successors in the audit log, before ZooKeeper is written."""
         for part in sliced(self._handed_over, MAX_ROWS):
             self._audit.record(
                 DecisionRecord(

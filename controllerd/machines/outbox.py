@@ -40,9 +40,9 @@ class Outbox:
         *,
         names_partitions: bool = True,
     ) -> None:
-        """``is_written``: whether the audit log takes records of a kind; none is made that it does not take.
+        """``is_written`` says whether the audit log accepts records of a kind; records of other kinds are not made.
 
-        ``names_partitions``: whether records of requests do so.
+        ``names_partitions``: whether the record of a request lists the partitions of the request.
         """
         self._names_partitions = names_partitions
         self._is_written = is_written
@@ -73,7 +73,10 @@ class Outbox:
             self._is_open = False
 
     async def _flush(self, batch: RequestBatch) -> None:
-        """Prepare and record the requests slice by slice, then hand all of them to the senders at once."""
+        """Prepare and record the requests slice by slice, then hand all of them to the senders at once.
+
+        A StopReplica that deletes is noted in the context as sent, in the same step.
+        """
         await self.write_down_slowly()
         requests: list[tuple[BrokerId, ControlRequest]] = []
         for addressed in batch.requests():
@@ -89,7 +92,7 @@ class Outbox:
         await self._audit.accepted()
         for broker, request in requests:
             if isinstance(request, StopReplicaRequest):
-                self._context.pending_deletions.order(
+                self._context.pending_deletions.note_sent(
                     broker, (tp for tp, row in request.partitions.items() if row.delete)
                 )
             self._channels.send(broker, request)
@@ -103,34 +106,36 @@ class Outbox:
         self._audit.record(*self._journal())
 
     async def write_down_slowly(self) -> None:
-        """The same, with turns for the event loop in between."""
+        """As ``write_down``, with turns for the event loop between the records."""
         records = self._journal()
         try:
             for record in records:
                 self._audit.record(record)
                 await self.slicer.yield_to_loop()
         finally:
-            self._audit.record(*records)  # the rest, if this was cancelled: the journal has given them up already
+            # After a cancellation the rest is recorded here: the context no longer has the changes that were taken.
+            self._audit.record(*records)
 
     def _journal(self) -> Iterator[Record]:
         changes = self._context.take_changes()
         return journal_records(changes if self._is_written(LeadershipRecord) else ())
 
     async def update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Send an explicit UpdateMetadata, as a batch of its own. Without partitions: only the live brokers changed."""
+        """Send UpdateMetadata as a batch of its own; without partitions, it carries only the list of live brokers."""
         async with self.batch() as batch:
             batch.add_update_metadata(brokers, partitions)
 
     async def update_metadata_of(self, brokers: Iterable[BrokerId], records: Sequence[PartitionRecord]) -> None:
-        """The same for many partitions, in slices."""
+        """As ``update_metadata``, for many partitions, in slices."""
         async with self.batch() as batch:
             batch.add_update_metadata(brokers)
             await self.slicer.for_each_slice(records, batch.add_metadata)
 
     async def repeat_removals(self, brokers: Iterable[BrokerId]) -> None:
-        """Send each broker the removals that its closed channels did not deliver, as a batch of its own.
+        """Send each broker the removals from its metadata that its closed channels did not deliver, each as a batch.
 
-        This comes before all other metadata of the new channel (``channel_manager.removals`` says why).
+        A removal tells a broker that a partition is gone. Removals precede all other metadata of the new channel
+        (``channel_manager.removals`` says why).
         """
         for broker in brokers:
             if removals := self._channels.take_removals(broker):
@@ -140,5 +145,7 @@ class Outbox:
     async def stop_replicas(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
         """Send a broker StopReplica for many of its replicas, as a batch of its own."""
         async with self.batch() as batch:
-            records = [self._context.record(tp) for tp in partitions]
-            await self.slicer.for_each_slice(records, lambda part: batch.add_stops(broker, part, delete=False))
+            record = self._context.record
+            await self.slicer.for_each_slice(
+                partitions, lambda part: batch.add_stops(broker, map(record, part), delete=False)
+            )

@@ -1,4 +1,4 @@
-"""The partition state machine: initialises new partitions and has leaders elected, many at a time.
+"""The partition state machine: initialises new partitions and elects leaders, many partitions at a time.
 
 Why each write precedes its request, and what fences it: ``state_changes.py``. Which transitions are legal, and why:
 ``core/transitions.py``.
@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 
 from channel_manager.batch import RequestBatch
 from controllerd.core.context import ControllerContext
-from controllerd.core.election import ElectionStrategy, Offline, initial_leadership, recorded_name
+from controllerd.core.election import ElectionStrategy, OfflineElection, initial_leadership, recorded_name
 from controllerd.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.records import PartitionRecord
 from controllerd.core.sanitizer import names_us
 from controllerd.core.soundness import leadership_flaw
 from controllerd.core.transitions import is_valid_partition_move
 from controllerd.errors import IllegalState
-from controllerd.machines.elections import Electing, Elections
+from controllerd.machines.elections import ElectionOutcomes, ElectionService
 from controllerd.machines.outbox import Outbox
 from controllerd.machines.recorded import record_refusals
 from controllerd.ports.audit import AuditLog, ElectionMetrics
@@ -41,31 +41,32 @@ class PartitionStateMachine:
         self._states = states
         self._outbox = outbox
         self._audit = audit
-        self._electing = Electing(context, states, overrides, audit, configs, metrics, outbox.slicer)
+        self._election_service = ElectionService(context, states, overrides, audit, configs, metrics, outbox.slicer)
 
     async def startup(self) -> None:
-        """Give every partition its initial state from the cached leadership, then bring online each one that can be."""
+        """Give every partition its initial state from the cached leadership, then elect missing leaders."""
         await self._outbox.slicer.for_each_slice(list(self._context.records()), self._initialise_states)
         await self.trigger_online()
 
     def _initialise_states(self, part: Sequence[PartitionRecord]) -> None:
-        """Judge once for all partitions whose leader, ISR, replicas and online replicas are the same.
+        """Set the initial state of each partition.
 
-        A hot loop of every failover, so fields of tuples are read by number.
+        The state is computed once for all partitions with the same leader, ISR, replicas and online replicas. This is
+        a hot loop of every failover, so fields of tuples are read by number.
         """
-        judged: dict[object, PartitionState] = {}
+        state_by_key: dict[object, PartitionState] = {}
         by_state: dict[PartitionState, list[PartitionRecord]] = {}
         online = self._context.liveness.online
         for record in part:
             leadership = record.leadership
-            alike = (
+            key = (
                 record.tp
                 if leadership is None
                 else (leadership[0], leadership[2], record.assignment[0], online(record))
             )
-            state = judged.get(alike)
+            state = state_by_key.get(key)
             if state is None:
-                state = judged[alike] = self._initial_state(record)
+                state = state_by_key[key] = self._initial_state(record)
             by_state.setdefault(state, []).append(record)
         for state, records in by_state.items():
             self._context.move_partitions(records, state)
@@ -73,6 +74,7 @@ class PartitionStateMachine:
     def _initial_state(self, record: PartitionRecord) -> PartitionState:
         leadership, tp = record.leadership, record.tp
         if leadership is None:
+            # A state znode in quarantine exists, and only cannot be used: the partition must not start as a new one.
             return PartitionState.NON_EXISTENT if self._is_quarantined(tp) else PartitionState.NEW
         online = leadership.leader in self._context.liveness.online(record)
         sound = leadership_flaw(leadership, record.assignment.replicas) is None
@@ -83,21 +85,21 @@ class PartitionStateMachine:
 
     def take_unclean(self) -> set[TopicPartition]:
         """Return the partitions whose leader was elected from outside the ISR since the last call."""
-        return self._electing.take_unclean()
+        return self._election_service.take_unclean()
 
-    async def trigger_online(self, topic: str | None = None) -> Elections:
+    async def trigger_online(self, topic: str | None = None) -> ElectionOutcomes:
         """Try to bring online every partition in New or Offline, or only the partitions of one topic."""
         waiting = self._context.waiting_partitions() if topic is None else self._context.waiting_partitions_of(topic)
-        return await self.handle(waiting, PartitionState.ONLINE, Offline())
+        return await self.handle(waiting, PartitionState.ONLINE, OfflineElection())
 
     async def handle(
         self,
         partitions: Collection[TopicPartition],
         target: PartitionState,
         strategy: ElectionStrategy | None = None,
-    ) -> Elections:
+    ) -> ElectionOutcomes:
         """Move partitions to ``target``; a move that the transition table forbids is refused and recorded."""
-        elections = Elections()
+        elections = ElectionOutcomes()
         if not partitions:
             return elections
         async with self._outbox.batch() as batch:
@@ -129,15 +131,15 @@ class PartitionStateMachine:
 
     async def _bring_online(
         self, records: list[PartitionRecord], strategy: ElectionStrategy | None, batch: RequestBatch
-    ) -> Elections:
+    ) -> ElectionOutcomes:
         fresh = [record for record in records if record.state is PartitionState.NEW]
         known = [record for record in records if record.state is not PartitionState.NEW]
         adopted = await self._initialise(fresh, batch) if fresh else []
         if not known and not adopted:
-            return Elections()
+            return ElectionOutcomes()
         if strategy is None:
             raise IllegalState("an election needs a strategy")
-        elections = await self._electing.run(known + adopted, strategy, batch)
+        elections = await self._election_service.run(known + adopted, strategy, batch)
         record_refusals(self._audit, f"election {recorded_name(strategy)}", elections.failed.items())
         return elections
 
@@ -146,7 +148,8 @@ class PartitionStateMachine:
     async def _initialise(self, records: list[PartitionRecord], batch: RequestBatch) -> list[PartitionRecord]:
         """Create state znodes; returns the partitions whose znode exists already, and which need an election instead.
 
-        A partition without a live replica may have a state znode as well, if its topic was in quarantine at the load.
+        No znode is created for a partition without a live replica. But its znode is read, because it may exist: the
+        topic may have been in quarantine when the controller loaded the partition states.
         """
         wanted: dict[TopicPartition, LeaderAndIsr] = {}
         refused: dict[TopicPartition, str] = {}
@@ -169,7 +172,10 @@ class PartitionStateMachine:
         wanted: dict[TopicPartition, LeaderAndIsr],
         refused: dict[TopicPartition, str],
     ) -> list[TopicPartition]:
-        """Decide on first leaderships; returns the partitions without a live replica."""
+        """Decide the initial leaderships, into ``wanted`` or ``refused``.
+
+        Returns the partitions without a live replica, which are in ``refused`` as well.
+        """
         leaderless = []
         for record in part:
             assignment, tp = record.assignment, record.tp
@@ -211,10 +217,10 @@ class PartitionStateMachine:
         return existing
 
     async def _adopt(self, existing: list[TopicPartition], batch: RequestBatch) -> list[PartitionRecord]:
-        """Take over states of new partitions that exist already (a write of an earlier term), as a failover does.
+        """Load the state znodes that new partitions have from an earlier term, as a failover loads all state znodes.
 
-        Every broker gets their metadata, even if no leader can be elected. Otherwise brokers would hide the partition
-        from clients, and would never forget it when its topic is deleted.
+        Returns the partitions with a usable state. Every broker gets their metadata, even if no leader can be elected.
+        Otherwise brokers would hide the partition from clients, and would never forget it when its topic is deleted.
         """
         if not existing:
             return []

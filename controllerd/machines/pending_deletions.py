@@ -62,7 +62,10 @@ class PendingReplicaDeletions:
         await self._write(changed)
 
     def _id_of(self, broker: BrokerId, tp: TopicPartition) -> str | None:
-        """The topic id of the replica: that of an earlier topic if its deletion is pending, as it is still there."""
+        """The id of the topic that the replica on the disk belongs to.
+
+        While the deletion of a replica of an earlier topic is pending, that replica is still on the disk.
+        """
         if has_pending_of_earlier_topic(self._context, broker, tp):
             return self._context.pending_deletions.of(broker)[tp]
         return self._context.topic_id(tp.topic)
@@ -72,14 +75,17 @@ class PendingReplicaDeletions:
         await self._clear({broker: partitions})
 
     async def clear_all(self, replicas: Mapping[BrokerId, Iterable[TopicPartition]]) -> None:
-        """Clear them where replicas are assigned again; replicas of earlier topics must be deleted all the same."""
+        """Clear the pending deletions of replicas that are assigned again.
+
+        Replicas of an earlier topic of the same name must still be deleted: their deletions stay pending.
+        """
         cleared: dict[BrokerId, list[TopicPartition]] = {}
         for broker, partitions in replicas.items():
             cleared[broker] = [tp for tp in partitions if not has_pending_of_earlier_topic(self._context, broker, tp)]
         await self._clear(cleared)
 
     async def waive(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> None:
-        """As ``clear_all``, where brokers may have been sent the deletion: until they answer, it is waived."""
+        """As ``clear_all``, for brokers that may have been sent the deletion: it is waived until they answer."""
         for broker, partitions in replicas.items():
             self._context.pending_deletions.waive(broker, partitions)
         await self.clear_all(replicas)
@@ -96,7 +102,10 @@ class PendingReplicaDeletions:
         await self._write(changed)
 
     async def _write(self, changed: Mapping[BrokerId, Pending]) -> None:
-        """Write them; if ZooKeeper refuses, they are pending in memory alone: data on a disk is no reason to stop."""
+        """Write the pending deletions of these brokers to ZooKeeper, then put them into the context.
+
+        If ZooKeeper refuses the write, they are pending in memory alone: data on a disk is no reason to stop.
+        """
         if not changed:
             return
         try:

@@ -1,7 +1,7 @@
 """The replica state machine: starts, stops and removes replicas, broker by broker, many partitions at a time.
 
-Which transitions are legal, and why: ``core/transitions.py``. A pass goes slice by slice; only the event task changes
-the context, so each slice finds what the slice before it left.
+Which transitions are legal, and why: ``core/transitions.py``. The event loop gets a turn after each slice of
+partitions. Only the event task changes the context, so nothing else changes it between two slices.
 """
 
 from collections import defaultdict
@@ -66,6 +66,7 @@ class ReplicaStateMachine:
 
         await self._outbox.slicer.for_each_slice(records, divide)
         await self._move(online, ReplicaState.ONLINE)
+        # As in Kafka, to be on the safe side if the topic is being deleted. ``startup`` moves all of them to Offline.
         await self._move(offline, ReplicaState.DELETION_INELIGIBLE)
         return {broker: [record.tp for record in of_broker] for broker, of_broker in offline.items()}
 
@@ -82,11 +83,17 @@ class ReplicaStateMachine:
         await self.handle_on(by_broker, target)
 
     async def handle_on(self, replicas: Mapping[BrokerId, Collection[TopicPartition]], target: ReplicaState) -> bool:
-        """As ``handle``, for replicas by broker; whether every live broker is sent the list of live brokers by it."""
+        """As ``handle``, for replicas by broker.
+
+        Returns whether the requests of this call send the list of live brokers to every live broker.
+        """
         return await self._handle_on(replicas, target, hand_over=False)
 
     async def stop_handing_over(self, replicas: Mapping[BrokerId, Collection[TopicPartition]]) -> bool:
-        """Move replicas to Offline; a leader among them gets a successor by the same write, see ``IsrRemoval``."""
+        """Move replicas to Offline; where one of them leads, the same write names its successor (``IsrRemoval``).
+
+        Returns the same as ``handle_on``.
+        """
         return await self._handle_on(replicas, ReplicaState.OFFLINE, hand_over=True)
 
     async def _handle_on(
@@ -107,7 +114,7 @@ class ReplicaStateMachine:
         def divide(part: Sequence[TopicPartition]) -> None:
             for tp in part:
                 record = self._context.find(tp)
-                states = self._context.no_replicas if record is None else record.replica_states
+                states = self._context.no_replica_states if record is None else record.replica_states
                 if states not in may_move:
                     may_move[states] = is_valid_replica_move(states[broker], target)
                 if record is not None and may_move[states]:
@@ -147,7 +154,10 @@ class ReplicaStateMachine:
     def _start_new(
         self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch
     ) -> Collection[PartitionRecord]:
-        """Start new replicas, and refuse each that leads its partition: a new replica has no data to lead with."""
+        """Start new replicas; returns the partitions of these. A new replica that leads its partition is refused.
+
+        A new replica has no data to lead with.
+        """
         leads = [each for each in part if each.leadership is not None and each.leadership.leader == broker]
         reason = f"replica {broker} is new but leads the partition"
         record_refusals(self._audit, "replica transition", [(record.tp, reason) for record in leads])
@@ -159,10 +169,11 @@ class ReplicaStateMachine:
     def _start(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
         """Send LeaderAndIsr for replicas that are not new.
 
-        A new replica got it with its partition's first leadership, or gets it when its reassignment goes on. Where the
-        state is in quarantine the reassignment does not go on; then the replica gets it here, not as a new one, because
-        it may be in the ISR by now.
+        A new replica got its LeaderAndIsr with the first leadership of its partition, or gets it when its reassignment
+        goes on. While the partition state is in quarantine, the reassignment does not go on. Then the replica gets its
+        LeaderAndIsr here, and not as a new replica, because it may be in the ISR by now.
         """
+        # Many partitions share one ReplicaStates value, so each value is checked once.
         new = {states for states in {each.replica_states for each in part} if states[broker] is ReplicaState.NEW}
         led = [each for each in part if each.leadership is not None]
         due = [each for each in led if each.replica_states not in new or is_in_doubt(self._context, each.tp)]
@@ -188,18 +199,18 @@ class ReplicaStateMachine:
             self._context.move_replicas(broker, part, ReplicaState.OFFLINE)
 
         await slicer.for_each_slice(await removal.run(led), finish)
-        self._give_up(broker, led)
+        self._force_offline(broker, led)
         leaderless = [record for record in records if record.leadership is None]
         if leaderless:
             self._context.move_replicas(broker, leaderless, ReplicaState.OFFLINE)
             batch.add_update_metadata(self._context.live_or_shutting_down)
             batch.add_metadata(leaderless)
 
-    def _give_up(self, broker: BrokerId, records: Records) -> None:
-        """Move replicas of topics that are being deleted to Offline, whatever their states say (KAFKA-6650)."""
+    def _force_offline(self, broker: BrokerId, records: Records) -> None:
+        """Move replicas of topics that are being deleted to Offline, even if the ISR was not changed (KAFKA-6650)."""
         hidden = hidden_topics(self._context)
-        doomed = [record for record in records if record.tp.topic in hidden] if hidden else []
-        self._context.move_replicas(broker, doomed, ReplicaState.OFFLINE)
+        of_hidden = [record for record in records if record.tp.topic in hidden] if hidden else []
+        self._context.move_replicas(broker, of_hidden, ReplicaState.OFFLINE)
 
     def _send_to_others(self, broker: BrokerId, part: Collection[PartitionRecord], batch: RequestBatch) -> None:
         others: dict[Brokers, Brokers] = {}

@@ -57,7 +57,7 @@ class StateChange(ABC):
 
     @abstractmethod
     def take_written(self, written: Sequence[NewLeadership]) -> None:
-        """Take a slice of what ZooKeeper has written by now."""
+        """Handle a slice of the new leaderships that ZooKeeper has written."""
 
     async def write(self, updates: States) -> Mapping[TopicPartition, WriteResult]:
         """Write the decisions."""
@@ -211,7 +211,7 @@ class EpochBump(PartitionwiseChange):
     what: ClassVar[str] = "leader epoch"
 
     def decide_one(self, _record: PartitionRecord, state: LeaderAndIsr) -> LeaderAndIsr | LeaderEpochExhausted | None:
-        """Always a change."""
+        """Return the state with the next leader epoch: every partition is written."""
         return bump_leader_epoch(state, self._context.epoch)
 
     def record_decisions(self) -> None:

@@ -1,9 +1,9 @@
-"""The causes between two images of ZooKeeper, and the partitions that can be compared by them. Pure.
+"""Finds the causes between two images of ZooKeeper, and the partitions that can be compared for each. Pure.
 
 A cause is a change that a controller does not make itself: brokers start and fail, tools write topics and requests. The
-later image also has what the observed controller wrote in answer; the facts of a cause never include that. A cause that
-reaches a controller by a request or a timer leaves only its result in ZooKeeper. Such a change cannot be compared with
-anything, so it is counted.
+later image also has the writes with which the observed controller reacted; the facts of a cause never include them. A
+cause that reaches a controller by a request or a timer leaves only its result in ZooKeeper. Such a change cannot be
+compared, so it is only counted.
 
 A pass over images of 50,000 partitions takes a good part of a second, so every pass yields to the event loop.
 """
@@ -20,23 +20,23 @@ from controllerd.errors import BadZnode
 from controllerd.machines.elections import UNCLEAN_CONFIG, is_true
 from controllerd.slicer import Slicer
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Node
+from controllerd.zk.access import Znode
 from controllerd.zk.image import ClusterImage
 from events.base import Event
 from events.cluster import BrokerChange
 from events.elections import TopicUncleanLeaderElectionEnable, UncleanLeaderElectionEnable
 from events.topics import PartitionModifications, TopicChange
 
-Facts = Mapping[str, Node | None]
-"""The znodes that a cause changed, as they are after it; None: deleted. No writes of a controller are among them."""
+Facts = Mapping[str, Znode | None]
+"""The znodes that a cause changed, in their later state; None: deleted. Writes of a controller are not included."""
 
 
 class CauseKind(Enum):
     """The kind of a cause."""
 
-    BROKER_DIED = "broker died"
-    BROKER_BOUNCED = "broker bounced"
-    BROKER_CAME = "broker came"
+    BROKER_FAILED = "broker died"
+    BROKER_RESTARTED = "broker bounced"
+    BROKER_STARTED = "broker came"
     TOPICS_CREATED = "topics created"
     PARTITIONS_ADDED = "partitions added"
     UNCLEAN_ALLOWED = "unclean elections allowed"
@@ -45,8 +45,8 @@ class CauseKind(Enum):
     FAILOVER = "failover"
 
 
-class Unseen(Enum):
-    """The kind of a change whose cause does not show in ZooKeeper."""
+class UnexplainedKind(Enum):
+    """The kind of a change whose cause ZooKeeper does not show."""
 
     ISR_CHANGED = "ISR changed: AlterPartition"
     LEADER_MOVED = "leader moved: controlled shutdown, request or rebalance"
@@ -67,24 +67,24 @@ class ObservedCause:
     """The partitions that are compared for this cause."""
     facts: Facts = field(default_factory=dict, repr=False)
     events: tuple[Event, ...] = ()
-    """The events that an active controller gets. Without any, and without a failover, only the end is compared."""
+    """The events that an active controller gets. Without events and without a failover, only the end is compared."""
     is_failover: bool = False
-    """Whether another controller reacted to it, by a failover."""
+    """Whether another controller reacted to it with a failover."""
     mixed: frozenset[TopicPartition] = frozenset()
-    """Partitions of several causes between the two images, whose order does not show."""
+    """Partitions of several causes between the two images, whose order is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
-    """Partitions that changed for a reason which does not show in ZooKeeper."""
+class UnexplainedChanges:
+    """Partitions that changed for a reason that ZooKeeper does not show."""
 
-    kind: Unseen
+    kind: UnexplainedKind
     partitions: frozenset[TopicPartition]
     notes: Mapping[str, int] = field(default_factory=dict)
-    """Counts of the new leaders that are live, in sync, preferred."""
+    """The numbers of new leaders that are live, in sync, and preferred."""
 
 
-async def causes(before: ClusterImage, after: ClusterImage, slicer: Slicer) -> list[ObservedCause | Unjudged]:
+async def causes(before: ClusterImage, after: ClusterImage, slicer: Slicer) -> list[ObservedCause | UnexplainedChanges]:
     """Return the causes between two images, then the other changes; each partition is in at most one of them."""
     between = _Between(before, after, slicer)
     found = await between.causes()
@@ -92,13 +92,15 @@ async def causes(before: ClusterImage, after: ClusterImage, slicer: Slicer) -> l
     if between.is_failover and not any(cause.is_failover for cause in found):
         partitions = frozenset(changed)
         return [*found, ObservedCause(CauseKind.FAILOVER, (), partitions, {**_term(after)}, is_failover=True)]
-    return [*found, *await _unjudged(changed, before, after, slicer)]
+    return [*found, *await _unexplained(changed, before, after, slicer)]
 
 
 Pair = tuple[LeaderAndIsr, LeaderAndIsr | None]
 
 
 class _Between:
+    """The search for the changes between two images."""
+
     def __init__(self, before: ClusterImage, after: ClusterImage, slicer: Slicer) -> None:
         self._before, self._after, self._slicer = before, after, slicer
         self.is_failover: Final = _epoch(before) != _epoch(after)
@@ -106,14 +108,14 @@ class _Between:
     async def causes(self) -> list[ObservedCause]:
         """Return the causes, brokers first: a new topic is initialised on the brokers that live then."""
         found: list[ObservedCause] = []
-        taken: set[TopicPartition] = set()
-        doomed = _asked_to_go(self._before) | _asked_to_go(self._after)
-        for cause in _mixed(await self._brokers(), await self._topics(), await self._unclean()):
+        claimed: set[TopicPartition] = set()
+        being_deleted = _requested_deletions(self._before) | _requested_deletions(self._after)
+        for cause in _marked_as_mixed(await self._brokers(), await self._topics(), await self._unclean()):
             left = set[TopicPartition]()
             async for tp in self._slicer.each(cause.partitions):
-                if tp not in taken and tp.topic not in doomed:
+                if tp not in claimed and tp.topic not in being_deleted:
                     left.add(tp)
-            taken |= left
+            claimed |= left
             if left or not cause.partitions:
                 found.append(replace(cause, partitions=frozenset(left)))
         return [*found, *await self._deleted()]
@@ -136,13 +138,14 @@ class _Between:
     # -- brokers -------------------------------------------------------------------------------------------------------
 
     async def _brokers(self) -> list[ObservedCause]:
-        epochs = [_czxids(picture) for picture in (self._before, self._after)]
+        epochs = [_czxids(each) for each in (self._before, self._after)]
         then, now = epochs
         moved = {name for name in then.keys() | now.keys() if then.get(name) != now.get(name)}
         if not moved:
             return []
-        died, came = moved - now.keys(), moved - then.keys()
-        kind = CauseKind.BROKER_DIED if died else CauseKind.BROKER_CAME if came == moved else CauseKind.BROKER_BOUNCED
+        failed, started = moved - now.keys(), moved - then.keys()
+        registered = CauseKind.BROKER_STARTED if started == moved else CauseKind.BROKER_RESTARTED
+        kind = CauseKind.BROKER_FAILED if failed else registered
         facts = _term(self._after) | {path: self._after.nodes.get(path) for path in map(_registration, sorted(moved))}
         on_them, on_several = await self._partitions_on(_ids(moved))
         events = (BrokerChange(),)
@@ -155,14 +158,14 @@ class _Between:
         found, on_several = set[TopicPartition](), set[TopicPartition]()
         async for name, image in self._images(self._before.names(paths.BROKER_TOPICS)):
             async for number, assignment in self._slicer.each(image.assignments.items()):
-                if on_them := brokers.intersection(assignment.replicas):
+                if assigned := brokers.intersection(assignment.replicas):
                     found.add(TopicPartition(name, number))
-                if len(on_them) > 1:
+                if len(assigned) > 1:
                     on_several.add(TopicPartition(name, number))
         return frozenset(found), frozenset(on_several)
 
     async def _images(self, topics: Iterable[str]) -> AsyncIterator[tuple[str, TopicImage]]:
-        """Yield topics as they were before; unknown ones are left out."""
+        """Yield topics in their earlier state, without unreadable ones."""
         for name in topics:
             image = _image(name, self._before.nodes.get(paths.topic(name)))
             if image is not None:
@@ -191,11 +194,12 @@ class _Between:
         return found
 
     async def _written_topics(self) -> AsyncIterator[tuple[str, TopicImage | None, TopicImage]]:
-        """Yield new topics with None, and topics whose znode was written, as they were and as they are."""
+        """Yield topics whose znode was written, in their earlier (None for new topics) and their later state."""
         async for name in self._slicer.each(self._after.names(paths.BROKER_TOPICS)):
-            then, now = (picture.nodes.get(paths.topic(name)) for picture in (self._before, self._after))
+            then, now = (each.nodes.get(paths.topic(name)) for each in (self._before, self._after))
             image = _image(name, now) if now != then else None
             known = _image(name, then) if image is not None else None
+            # A topic that was deleted and created again has another czxid. It counts as TOPIC_VANISHED.
             if image is not None and (then is None or (known is not None and known.czxid == image.czxid)):
                 yield name, known, image
                 await self._slicer.yield_to_loop()
@@ -220,7 +224,7 @@ class _Between:
         events = tuple(PartitionModifications(name) for name in names)
         return [ObservedCause(CauseKind.PARTITIONS_ADDED, names, partitions, facts, events, self.is_failover)]
 
-    def _written_by_tools(self, topics: Iterable[str]) -> dict[str, Node | None]:
+    def _written_by_tools(self, topics: Iterable[str]) -> dict[str, Znode | None]:
         nodes = self._after.nodes
         return {path: nodes.get(path) for name in topics for path in (paths.topic(name), paths.topic_config(name))}
 
@@ -249,11 +253,11 @@ class _Between:
         ]
 
     def _begins_to_allow(self, path: str) -> bool:
-        then, now = (picture.nodes.get(path) for picture in (self._before, self._after))
+        then, now = (each.nodes.get(path) for each in (self._before, self._after))
         return now != then and _allows_unclean(path, now) and not _allows_unclean(path, then)
 
     async def _leaderless(self, topics: AbstractSet[str] | None) -> frozenset[TopicPartition]:
-        """The partitions of these topics that had no leader; None: of all."""
+        """The partitions of these topics (None: of all) that had no leader."""
         found = set[TopicPartition]()
         for topic, state_paths in self._before.state_paths.items():
             async for path in self._slicer.each(state_paths if topics is None or topic in topics else ()):
@@ -264,20 +268,22 @@ class _Between:
         return frozenset(found)
 
     async def _deleted(self) -> list[ObservedCause]:
-        """Return topics whose deletion was requested, and topics that are gone after such a request."""
-        asked_before, asked = _asked_to_go(self._before), _asked_to_go(self._after)
-        then, now = (set(picture.names(paths.BROKER_TOPICS)) for picture in (self._before, self._after))
+        """Return topics whose deletion was requested, and topics that were deleted after such a request."""
+        asked_before, asked = _requested_deletions(self._before), _requested_deletions(self._after)
+        then, now = (set(each.names(paths.BROKER_TOPICS)) for each in (self._before, self._after))
         names = (then & (asked - asked_before)) | (asked_before & (then - now))
-        doomed = set[TopicPartition]()
+        being_deleted = set[TopicPartition]()
         async for name, image in self._images(names):
-            doomed.update(_all(name, image))
-        return [ObservedCause(CauseKind.TOPICS_DELETED, tuple(sorted(names)), frozenset(doomed))] if names else []
+            being_deleted.update(_all(name, image))
+        return (
+            [ObservedCause(CauseKind.TOPICS_DELETED, tuple(sorted(names)), frozenset(being_deleted))] if names else []
+        )
 
 
-def _mixed(
+def _marked_as_mixed(
     brokers: list[ObservedCause], topics: list[ObservedCause], unclean: list[ObservedCause]
 ) -> list[ObservedCause]:
-    """Return all causes, brokers first: partitions are initialised on the brokers that are registered just then."""
+    """Return all causes, changes of brokers first, and mark the partitions of several causes as ``mixed``."""
     if not brokers:
         return [*topics, *unclean]
     allowed = frozenset[TopicPartition]().union(*(cause.partitions for cause in unclean))
@@ -291,27 +297,27 @@ def _mixed(
 # -- what changed without a cause --------------------------------------------------------------------------------------
 
 
-async def _unjudged(
+async def _unexplained(
     changed: Mapping[TopicPartition, Pair], before: ClusterImage, after: ClusterImage, slicer: Slicer
-) -> list[Unjudged]:
-    found: dict[Unseen, set[TopicPartition]] = {}
+) -> list[UnexplainedChanges]:
+    found: dict[UnexplainedKind, set[TopicPartition]] = {}
     notes: Counter[str] = Counter()
     live = _ids(after.names(paths.BROKER_IDS))
-    doomed, images = _asked_to_go(after), dict[str, TopicImage | None]()
+    being_deleted, images = _requested_deletions(after), dict[str, TopicImage | None]()
     async for tp, (then, now) in slicer.each(changed.items()):
-        kind = Unseen.BEING_DELETED
-        if tp.topic not in doomed:
+        kind = UnexplainedKind.BEING_DELETED
+        if tp.topic not in being_deleted:
             is_another = _czxid(before, paths.topic(tp.topic)) != _czxid(after, paths.topic(tp.topic))
-            kind = Unseen.TOPIC_VANISHED if is_another else _kind_of(then, now)
+            kind = UnexplainedKind.TOPIC_VANISHED if is_another else _kind_of(then, now)
         found.setdefault(kind, set()).add(tp)
-        if kind is Unseen.LEADER_MOVED and now is not None:
+        if kind is UnexplainedKind.LEADER_MOVED and now is not None:
             if tp.topic not in images:
                 images[tp.topic] = _image(tp.topic, after.nodes.get(paths.topic(tp.topic)))
             notes["live"] += now.leader in live
             notes["in sync"] += now.leader in then.isr
             notes["preferred"] += _prefers(images[tp.topic], tp.partition, now.leader)
     return [
-        Unjudged(kind, frozenset(partitions), dict(notes) if kind is Unseen.LEADER_MOVED else {})
+        UnexplainedChanges(kind, frozenset(partitions), dict(notes) if kind is UnexplainedKind.LEADER_MOVED else {})
         for kind, partitions in found.items()
     ]
 
@@ -321,32 +327,32 @@ def _prefers(image: TopicImage | None, partition: int, leader: BrokerId) -> bool
     return assignment is not None and assignment.replicas[:1] == (leader,)
 
 
-def _kind_of(then: LeaderAndIsr, now: LeaderAndIsr | None) -> Unseen:
+def _kind_of(then: LeaderAndIsr, now: LeaderAndIsr | None) -> UnexplainedKind:
     if now is None:
-        return Unseen.STATE_VANISHED
+        return UnexplainedKind.STATE_VANISHED
     if now.leader != then.leader:
-        return Unseen.LEADER_MOVED
-    return Unseen.LEADER_EPOCH_ROSE if now.leader_epoch != then.leader_epoch else Unseen.ISR_CHANGED
+        return UnexplainedKind.LEADER_MOVED
+    return UnexplainedKind.LEADER_EPOCH_ROSE if now.leader_epoch != then.leader_epoch else UnexplainedKind.ISR_CHANGED
 
 
 # -- reading images --------------------------------------------------------------------------------------------------
 
 
-def _epoch(picture: ClusterImage) -> Node | None:
-    return picture.nodes.get(paths.CONTROLLER_EPOCH)
+def _epoch(image: ClusterImage) -> Znode | None:
+    return image.nodes.get(paths.CONTROLLER_EPOCH)
 
 
-def _term(picture: ClusterImage) -> dict[str, Node | None]:
-    return {paths.CONTROLLER_EPOCH: _epoch(picture)}
+def _term(image: ClusterImage) -> dict[str, Znode | None]:
+    return {paths.CONTROLLER_EPOCH: _epoch(image)}
 
 
-def _asked_to_go(picture: ClusterImage) -> frozenset[str]:
-    """The topics whose deletion is asked for."""
-    return frozenset(picture.names(paths.DELETE_TOPICS))
+def _requested_deletions(image: ClusterImage) -> frozenset[str]:
+    """The topics whose deletion is requested."""
+    return frozenset(image.names(paths.DELETE_TOPICS))
 
 
 def _ids(names: Iterable[str]) -> frozenset[int]:
-    """The brokers that these children of ``/brokers/ids`` name; some name none."""
+    """The brokers of these children of ``/brokers/ids``, without names that are no broker id."""
     return frozenset(broker for broker in map(paths.parse_broker_id, names) if broker is not None)
 
 
@@ -354,16 +360,16 @@ def _registration(name: str) -> str:
     return f"{paths.BROKER_IDS}/{name}"
 
 
-def _czxid(picture: ClusterImage, path: str) -> int | None:
-    node = picture.nodes.get(path)
+def _czxid(image: ClusterImage, path: str) -> int | None:
+    node = image.nodes.get(path)
     return node.czxid if node is not None else None
 
 
-def _czxids(picture: ClusterImage) -> dict[str, int | None]:
-    return {name: _czxid(picture, _registration(name)) for name in picture.names(paths.BROKER_IDS)}
+def _czxids(image: ClusterImage) -> dict[str, int | None]:
+    return {name: _czxid(image, _registration(name)) for name in image.names(paths.BROKER_IDS)}
 
 
-def _image(name: str, node: Node | None) -> TopicImage | None:
+def _image(name: str, node: Znode | None) -> TopicImage | None:
     """Decode a topic znode; None if it is missing or invalid."""
     if node is None:
         return None
@@ -377,7 +383,7 @@ def _all(name: str, image: TopicImage) -> list[TopicPartition]:
     return TopicPartition.all_of(name, image.assignments)
 
 
-def _state(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
+def _state(tp: TopicPartition, node: Znode | None) -> LeaderAndIsr | None:
     """Decode a state znode; None if it is missing or invalid."""
     try:
         return codecs.decode_state(tp, node.data, node.version) if node is not None else None
@@ -385,7 +391,7 @@ def _state(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
         return None
 
 
-def _allows_unclean(path: str, node: Node | None) -> bool:
+def _allows_unclean(path: str, node: Znode | None) -> bool:
     try:
         config = codecs.decode_config(path, node.data if node is not None else None)
     except BadZnode:

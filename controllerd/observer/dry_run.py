@@ -1,8 +1,8 @@
-"""Dry runs: what this controller would have done, by the ordinary store, machines and handlers over an in-memory store.
+"""Dry runs: the reaction of this controller to a cause, by its usual store, machines and handlers over memory.
 
-Nothing here decides anything. The image from before the cause is loaded as at the start of a term, but without writes
-and requests, since the observed controller has sent them long ago. Then the facts of the cause are put over the image,
-and its events are handled as by the event loop.
+A dry run makes no decisions of its own. It loads the image from before the cause as at the start of a term, but without
+writes and requests, because the observed controller has made them before. Then it replaces the znodes that the cause
+changed, and handles the events of the cause as the event loop would.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from channel_manager.batch import RequestBatch
-from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, RoleState, Runtime
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, ReplicaState, TopicImage, TopicPartition
 from controllerd.core.records import PartitionRecord
@@ -21,9 +21,9 @@ from controllerd.machines.assembly import build_machines
 from controllerd.machines.outbox import Outbox
 from controllerd.observer.causes import Facts
 from controllerd.observer.dry_run_collaborators import (
+    DryRunAudit,
     NoElector,
     NoRegistrar,
-    Notes,
     NullChannels,
     NullMetrics,
     NullTimers,
@@ -39,7 +39,7 @@ from controllerd.services.reassignments import initialise_reassignments
 from controllerd.slicer import SLICE, sliced
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Node, Operation
+from controllerd.zk.access import Operation, Znode
 from controllerd.zk.image import ClusterImage
 from controllerd.zk.in_memory import InMemoryZooKeeper
 from controllerd.zk.store import ZooKeeperStore
@@ -51,36 +51,36 @@ from handlers.dispatch import dispatch
 from handlers.failover import load_context
 
 MOST_EVENTS = 1_000
-"""More events than follow from any cause: beyond it a dry run has no end."""
+"""More events than any cause leads to. A dry run with more events would not end."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """The result of a dry run: the content of ZooKeeper, and the requests and decisions."""
+    """The result of a dry run: the content of its in-memory ZooKeeper, its requests and its decisions."""
 
-    shadow: InMemoryZooKeeper
+    zookeeper: InMemoryZooKeeper
     written: tuple[Operation, ...]
     requests: Mapping[str, int]
-    """Number of requests that would have been sent, by API."""
+    """The number of requests that would have been sent, by API."""
     unclean: frozenset[TopicPartition]
-    """Partitions for which an unclean election was decided on."""
+    """The partitions with an unclean election."""
     alarms: tuple[str, ...]
     touched: frozenset[TopicPartition]
-    """Partitions whose state would have been written."""
+    """The partitions whose state would have been written."""
 
     def state(self, tp: TopicPartition) -> LeaderAndIsr | None:
-        """Return the state that the partition would have; None without one. :raises BadZnode: it is invalid."""
-        return state_of(tp, self.shadow.node(paths.partition_state(tp)))
+        """Return the resulting state of the partition; None without one. :raises BadZnode: it is invalid."""
+        return state_of(tp, self.zookeeper.node(paths.partition_state(tp)))
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return the topic as it would be; None without one. :raises BadZnode: its znode is invalid."""
-        node = self.shadow.node(paths.topic(name))
+        """Return the resulting topic; None without one. :raises BadZnode: its znode is invalid."""
+        node = self.zookeeper.node(paths.topic(name))
         if node is None:
             return None
         return codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid)
 
 
-def state_of(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
+def state_of(tp: TopicPartition, node: Znode | None) -> LeaderAndIsr | None:
     """Decode a state znode; None if it does not exist. :raises BadZnode: it is invalid."""
     return codecs.decode_state(tp, node.data, node.version) if node is not None else None
 
@@ -88,14 +88,14 @@ def state_of(tp: TopicPartition, node: Node | None) -> LeaderAndIsr | None:
 async def dry_run(
     before: ClusterImage, facts: Facts, events: Sequence[Event], configuration: WatchedConfiguration, clock: Clock
 ) -> DryRunResult:
-    """Handle ``events`` in the term of ``/controller_epoch``, of the facts or else of the image.
+    """Handle ``events`` in the term of ``/controller_epoch``, which is in the facts or else in the image.
 
     :raises IllegalState: there is no valid controller epoch, or the events have no end.
     """
     run = _DryRun(before, configuration, clock)
-    run.lay({path: node for path, node in facts.items() if path == paths.CONTROLLER_EPOCH})
+    run.overlay({path: node for path, node in facts.items() if path == paths.CONTROLLER_EPOCH})
     await run.begin()
-    run.lay(facts)
+    run.overlay(facts)
     await load_configs(run.c)
     await run.handle(events)
     return await run.result()
@@ -109,7 +109,7 @@ async def dry_run_failover(
     :raises IllegalState: there is no valid controller epoch, or the events have no end.
     """
     run = _DryRun(before, configuration, clock)
-    run.lay(facts)
+    run.overlay(facts)
     await run.begin()
     await run.c.replicas.startup()
     await run.c.partitions.startup()
@@ -123,12 +123,12 @@ class _DryRun:
 
     def __init__(self, before: ClusterImage, configuration: WatchedConfiguration, clock: Clock) -> None:
         self._configuration = configuration
-        self._shadow = InMemoryZooKeeper(before)
-        self._channels, self._notes = NullChannels(), Notes()
+        self._zookeeper = InMemoryZooKeeper(before)
+        self._channels, self._notes = NullChannels(), DryRunAudit()
         known = configuration.settings
         self._context = ControllerContext(known.features)
         queue = EventQueue(clock.monotonic)
-        self._store = ZooKeeperStore(self._shadow, self._notes, clock, queue.put)
+        self._store = ZooKeeperStore(self._zookeeper, self._notes, clock, queue.put)
         configs = ConfiguredTopics(lambda: known)
         outbox = Outbox(self._context, self._channels, self._notes, self._new_batch)
         self.c = Controller(
@@ -141,7 +141,7 @@ class _DryRun:
             queue=queue,
             audit=self._notes,
             snapshot=ClusterSnapshot(configuration.node_id),
-            role=Role(NoElector(), NoRegistrar(), never_expires),
+            role=RoleState(NoElector(), NoRegistrar(), never_expires),
             configs=ClusterConfigs(configs, fixed_settings(known.policy, known.features)),
             runtime=Runtime(clock, NullTimers(), TopicIds(), draw_nothing),
         )
@@ -149,14 +149,14 @@ class _DryRun:
     def _new_batch(self, context: ControllerContext) -> RequestBatch:
         return RequestBatch(self.c.node_id, context, inter_broker_listener=self._configuration.inter_broker_listener)
 
-    def lay(self, facts: Facts) -> None:
+    def overlay(self, facts: Facts) -> None:
         """Replace znodes of the image by facts."""
         for path, node in facts.items():
-            self._shadow.set_node(path, node)
+            self._zookeeper.set_node(path, node)
 
     async def begin(self) -> None:
-        """Load the image as an active controller has it, without writes and requests."""
-        epoch = self._shadow.node(paths.CONTROLLER_EPOCH)
+        """Load the image into the context of an active controller, without writes and requests."""
+        epoch = self._zookeeper.node(paths.CONTROLLER_EPOCH)
         if epoch is None:
             raise IllegalState(f"{paths.CONTROLLER_EPOCH} does not exist: there is no term for a dry run")
         number = _epoch_of(epoch)
@@ -165,8 +165,8 @@ class _DryRun:
         await load_configs(self.c)
         await load_context(self.c)
         await self._queue_deletions()
-        await self._take_states()
-        self._shadow.written.clear()
+        await self._set_states()
+        self._zookeeper.written.clear()
         self._channels.requests.clear()
         self._notes.clear()
 
@@ -176,7 +176,7 @@ class _DryRun:
             asked = await self._store.admin.read_topic_deletions()
             self.c.deletions.queue(sorted(asked & self._context.topics.keys()))
 
-    async def _take_states(self) -> None:
+    async def _set_states(self) -> None:
         """Set the states of partitions and replicas, which a failover would reach by writing."""
         context, slicer = self._context, self.c.outbox.slicer
         for part in sliced(list(context.records()), SLICE):
@@ -204,7 +204,7 @@ class _DryRun:
         return found
 
     async def handle(self, events: Sequence[Event]) -> None:
-        """Handle events and the events that these put; none comes from brokers or timers."""
+        """Handle events and the events that these enqueue. No event comes from brokers or timers."""
         for event in events:
             self.c.queue.put(event)
         for _ in range(MOST_EVENTS):
@@ -225,16 +225,16 @@ class _DryRun:
             if is_unclean
         }
         alarms = tuple(f"{alarm.what}: {alarm.detail}" for alarm in self._notes.alarms)
-        written = tuple(self._shadow.written)
+        written = tuple(self._zookeeper.written)
         touched = set[TopicPartition]()
         async for operation in self.c.outbox.slicer.each(written):
             if (tp := paths.parse_partition(operation.path)) is not None:
                 touched.add(tp)
         requests = dict(self._channels.requests)
-        return DryRunResult(self._shadow, written, requests, frozenset(unclean), alarms, frozenset(touched))
+        return DryRunResult(self._zookeeper, written, requests, frozenset(unclean), alarms, frozenset(touched))
 
 
-def _epoch_of(node: Node) -> int:
+def _epoch_of(node: Znode) -> int:
     try:
         return codecs.decode_controller_epoch(node.data)
     except BadZnode as error:

@@ -1,6 +1,6 @@
-"""The collaborators of a dry run: no effect outside the process.
+"""The collaborators of a dry run, without effects outside the process.
 
-Requests are counted and decisions are kept; events that are put off are dropped.
+Requests are counted, decisions are stored, and delayed events are dropped.
 """
 
 import base64
@@ -23,23 +23,23 @@ from controllerd.views import Holder
 from events.base import Event
 
 _DECIDING: Final = frozenset({DELETE_TOPICS, PROTOCOL_VERSION, UNCLEAN})
-"""The settings of the cluster that change the states of partitions which an observer compares."""
+"""The settings of the cluster that influence the compared states of partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedConfiguration:
-    """The configuration of the observed controller, as far as it changes decisions."""
+    """The configuration of the observed controller that influences its decisions."""
 
     node_id: int
     inter_broker_listener: str
     settings: Resolution = field(default_factory=lambda: fixed_settings().current)
     """The settings of the cluster; the dynamic default of unclean elections is read from its znode."""
     awaited: tuple[BrokerId, ...] = ()
-    """Brokers whose settings the observed instance may know and the observer does not; some may have failed."""
+    """The brokers whose settings the observed instance may know and the observer does not; some may have failed."""
 
     @property
     def unknown(self) -> list[str]:
-        """The settings that change elections and of which no value is known, in order."""
+        """The settings that influence elections and whose value is unknown, in order."""
         unknown = set(self.settings.policy.unknown & _DECIDING)
         if self.awaited and self._may_be_unclean:
             unknown.add(UNCLEAN)
@@ -60,11 +60,10 @@ def watched_configuration(
     book: SettingsBook,
     registered: Mapping[BrokerId, int],
 ) -> WatchedConfiguration:
-    """Return the configuration of the controller that holds the role, as far as brokers have sent it.
+    """Return the configuration of the active controller, as far as brokers have sent it.
 
-    The built-in controller decides by the settings of its own broker, whatever the others have. An
-    instance of controllerd decides by the settings of all, as this one would; ``registered`` are the
-    epochs of the live brokers.
+    The built-in controller decides by the settings of its own broker alone. An instance of controllerd decides by the
+    settings of all brokers, as this instance would. ``registered`` has the epochs of the live brokers.
     """
     if holder is not None and holder.is_known and not holder.is_controllerd:
         return WatchedConfiguration(node_id, inter_broker_listener, book.of_broker(BrokerId(holder.node_id)))
@@ -89,7 +88,7 @@ class NullChannels:
         return {}
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:  # noqa: ARG002  # the protocol's signature
-        """Count it."""
+        """Count the request."""
         self.requests[api_name(request)] += 1
 
     def shutdown(self) -> None:
@@ -97,34 +96,34 @@ class NullChannels:
 
 
 class NullTimers:
-    """Timers that drop their events: a later event is another cause."""
+    """Timers that drop their events, because a later event is another cause."""
 
     def put_later(self, delay_s: float, event: Event) -> None:
         """Drop the event."""
 
     def clear(self) -> None:
-        """Forget nothing."""
+        """Do nothing: there are no delayed events."""
 
 
 class NullMetrics:
-    """Metrics that count nothing: a dry run must not change them."""
+    """Metrics without effect, because a dry run must not change the metrics."""
 
     def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
-        """Not counted."""
+        """Count nothing."""
 
     def count_unclean_elections(self, elections: int) -> None:
-        """Not counted."""
+        """Count nothing."""
 
 
-class Notes:
-    """An audit log that keeps the decisions and alarms of a dry run, outside the audit log of this instance."""
+class DryRunAudit:
+    """An audit log in memory for the decisions and alarms of a dry run."""
 
     def __init__(self) -> None:
         self.decisions: list[DecisionRecord] = []
         self.alarms: list[AlarmRecord] = []
 
     def record(self, *records: Record) -> None:
-        """Keep decisions and alarms."""
+        """Store decisions and alarms."""
         self.decisions += [record for record in records if isinstance(record, DecisionRecord)]
         self.alarms += [record for record in records if isinstance(record, AlarmRecord)]
 
@@ -132,7 +131,7 @@ class Notes:
         """Return at once."""
 
     def clear(self) -> None:
-        """Forget everything so far."""
+        """Drop all stored records."""
         self.decisions.clear()
         self.alarms.clear()
 
@@ -190,7 +189,7 @@ def no_entry() -> Broker | None:
 
 
 class TopicIds:
-    """Topic ids for dry runs: the same ones in each, and none of the reserved ones."""
+    """Topic ids for dry runs: every dry run gets the same ids, and none of them is reserved."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(2)
@@ -201,7 +200,7 @@ class TopicIds:
 
 
 def draw_nothing(_below: int) -> int:
-    """Return 0: chance must not change a comparison."""
+    """Return 0, because random numbers must not influence a comparison."""
     return 0
 
 

@@ -1,7 +1,7 @@
-"""The cluster of the newest image, published as an active controller publishes it, so that readers work as usual.
+"""Publishes the newest image in the form of an active controller's snapshot, so that readers need no special case.
 
-The mirror has a context of its own: no handler changes it, and the observer compares nothing with it. State that is not
-in ZooKeeper (controlled shutdowns, failed log directories, the progress of a deletion) is not published either.
+The mirror has a context of its own. No handler changes it, and the observer compares nothing with it. State that is not
+in ZooKeeper (controlled shutdowns, failed log directories, the progress of a deletion) is not published.
 """
 
 from typing import Final
@@ -19,9 +19,9 @@ from controllerd.zk.image import ClusterImage
 
 
 def partition_state_of(record: PartitionRecord, context: ControllerContext) -> PartitionState:
-    """Return Online with a live leader, Offline without one, New before the first.
+    """Return Online with a live leader, Offline without one, New before the first leader.
 
-    An active controller reaches the same states at its start by writing.
+    An active controller reaches the same states by writes at its start.
     """
     leadership = record.leadership
     if leadership is None:
@@ -43,29 +43,29 @@ class Mirror:
         self._snapshot = snapshot
         self._last = _NOTHING
 
-    async def show(self, picture: ClusterImage) -> None:
-        """Publish this image, all of it at once."""
-        last, self._last = self._last, picture
+    async def show(self, image: ClusterImage) -> None:
+        """Publish this image as a whole."""
+        last, self._last = self._last, image
         slicer = Slicer()
-        epoch = picture.nodes.get(paths.CONTROLLER_EPOCH)
-        self._context.begin_term(max(picture.controller_epoch, 0), epoch.version if epoch is not None else 0)
-        brokers_moved = self._take_brokers(picture)
-        await self._take_topics(last, picture, slicer)
-        self._take_deletions(picture)
+        epoch = image.nodes.get(paths.CONTROLLER_EPOCH)
+        self._context.begin_term(max(image.controller_epoch, 0), epoch.version if epoch is not None else 0)
+        brokers_moved = self._update_brokers(image)
+        await self._update_topics(last, image, slicer)
+        self._update_deletions(image)
         if brokers_moved:
             await self._move_all(slicer)
         self._context.take_changes()
         publication = Publication(self._context)
         while publication.prepare_one():
             await slicer.yield_to_loop()
-        self._snapshot.holder = holder_of(picture.nodes.get(paths.CONTROLLER))
+        self._snapshot.holder = holder_of(image.nodes.get(paths.CONTROLLER))
         publication.show(self._snapshot)
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
-    def _take_brokers(self, picture: ClusterImage) -> bool:
+    def _update_brokers(self, image: ClusterImage) -> bool:
         """Update the brokers; return whether any was added, removed or registered anew."""
-        context, registered = self._context, self._registered(picture)
+        context, registered = self._context, self._read_registrations(image)
         gone = context.brokers.keys() - registered.keys()
         moved = [broker for broker in registered.values() if context.brokers.get(broker.id) != broker]
         for broker_id in gone:
@@ -74,72 +74,73 @@ class Mirror:
             context.add_broker(broker)
         return bool(gone or moved)
 
-    def _registered(self, picture: ClusterImage) -> dict[BrokerId, Broker]:
-        """Return the brokers; one whose registration cannot be decoded stays as known before, or is left out."""
+    def _read_registrations(self, image: ClusterImage) -> dict[BrokerId, Broker]:
+        """Return the brokers, and put unreadable registrations in quarantine.
+
+        A broker with an unreadable registration keeps its earlier state, or is left out.
+        """
         context = self._context
         found: dict[BrokerId, Broker] = {}
-        present = {
-            f"{paths.BROKER_IDS}/{name}": paths.parse_broker_id(name) for name in picture.names(paths.BROKER_IDS)
-        }
+        present = {f"{paths.BROKER_IDS}/{name}": paths.parse_broker_id(name) for name in image.names(paths.BROKER_IDS)}
         for path in [path for path in context.quarantine if path.startswith(f"{paths.BROKER_IDS}/")]:
             if path not in present:
-                context.release(path)
+                context.take_out_of_quarantine(path)
         for path, broker_id in present.items():
             try:
-                broker = _broker_in(picture, path, broker_id)
+                broker = _broker_in(image, path, broker_id)
             except BadZnode as bad:
                 context.put_in_quarantine(path, bad.reason)
                 broker = context.brokers.get(broker_id) if broker_id is not None else None
             else:
-                context.release(path)
+                context.take_out_of_quarantine(path)
             if broker is not None:
                 found[broker.id] = broker
         return found
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
-    async def _take_topics(self, last: ClusterImage, picture: ClusterImage, slicer: Slicer) -> None:
-        names = picture.names(paths.BROKER_TOPICS)
+    async def _update_topics(self, last: ClusterImage, image: ClusterImage, slicer: Slicer) -> None:
+        names = image.names(paths.BROKER_TOPICS)
         for name in set(last.names(paths.BROKER_TOPICS)).difference(names):
             self._forget(name, last)
         for name in names:
-            if _differs(name, last, picture):
+            if _differs(name, last, image):
                 self._forget(name, last)
-                self._load(name, picture)
+                self._load(name, image)
             await slicer.yield_to_loop()
 
     def _forget(self, name: str, last: ClusterImage) -> None:
         self._context.remove_topic(name)
         for path in (paths.topic(name), *last.state_paths.get(name, ())):
-            self._context.release(path)
+            self._context.take_out_of_quarantine(path)
 
-    def _load(self, name: str, picture: ClusterImage) -> None:
-        """Load a topic as it is now, all of it: most topics that change have few partitions."""
-        context, node = self._context, picture.nodes.get(paths.topic(name))
+    def _load(self, name: str, image: ClusterImage) -> None:
+        """Load the current state of a topic as a whole, because most changed topics have few partitions."""
+        context, node = self._context, image.nodes.get(paths.topic(name))
         if node is None:
             return
         try:
-            image = codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid)
+            topic = codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid)
         except BadZnode as bad:
             context.put_in_quarantine(bad.path, bad.reason)
             return
-        context.add_topic(image)
+        context.add_topic(topic)
         records = list(context.topics[name].partitions.values())
-        states = ((record, self._state_of(record, picture)) for record in records)
+        states = ((record, self._state_of(record, image)) for record in records)
         context.set_leaderships([(record, state) for record, state in states if state is not None])
         self._move(records)
 
-    def _state_of(self, record: PartitionRecord, picture: ClusterImage) -> LeaderAndIsr | None:
-        node = picture.nodes.get(record.tp.state_path)
+    def _state_of(self, record: PartitionRecord, image: ClusterImage) -> LeaderAndIsr | None:
+        node = image.nodes.get(record.tp.state_path)
         try:
             return codecs.decode_state(record.tp, node.data, node.version) if node is not None else None
         except BadZnode as bad:
             self._context.put_in_quarantine(bad.path, bad.reason)
             return None
 
-    def _take_deletions(self, picture: ClusterImage) -> None:
+    def _update_deletions(self, image: ClusterImage) -> None:
         context = self._context
-        asked = context.topics.keys() & set(picture.names(paths.DELETE_TOPICS))
+        asked = context.topics.keys() & set(image.names(paths.DELETE_TOPICS))
         for name in context.deletions.queued - asked:
             context.deletions.forget(name)
             context.touch(name)
@@ -149,12 +150,13 @@ class Mirror:
     # -- states --------------------------------------------------------------------------------------------------------
 
     async def _move_all(self, slicer: Slicer) -> None:
-        """Move all partitions to their states, after brokers changed: leaders are the same, but may not be live."""
+        """Set the states of all partitions after brokers changed: leaders are the same, but may not be live."""
         for topic in list(self._context.topics.values()):
             self._move(list(topic.partitions.values()))
             await slicer.yield_to_loop()
 
     def _move(self, records: list[PartitionRecord]) -> None:
+        """Set the states of partitions that follow from their leaders and the live brokers."""
         by_state: dict[PartitionState, list[PartitionRecord]] = {}
         for record in records:
             by_state.setdefault(partition_state_of(record, self._context), []).append(record)
@@ -162,14 +164,14 @@ class Mirror:
             self._context.move_partitions(moved, state)
 
 
-def _broker_in(picture: ClusterImage, path: str, broker_id: BrokerId | None) -> Broker | None:
+def _broker_in(image: ClusterImage, path: str, broker_id: BrokerId | None) -> Broker | None:
     """Decode a registration; None if it was deleted while the image was read. :raises BadZnode: it is invalid."""
     if broker_id is None:
         raise BadZnode(path, "no broker id")
-    node = picture.nodes.get(path)
+    node = image.nodes.get(path)
     return codecs.decode_broker(broker_id, node.data, node.czxid) if node is not None else None
 
 
-def _differs(topic: str, last: ClusterImage, picture: ClusterImage) -> bool:
-    then, now = last.nodes, picture.nodes
-    return any(then.get(path) != now.get(path) for path in (paths.topic(topic), *picture.state_paths.get(topic, ())))
+def _differs(topic: str, last: ClusterImage, image: ClusterImage) -> bool:
+    then, now = last.nodes, image.nodes
+    return any(then.get(path) != now.get(path) for path in (paths.topic(topic), *image.state_paths.get(topic, ())))

@@ -1,8 +1,8 @@
-"""Pending comparisons: when a cause can be compared, and the rows that come of it.
+"""Pending comparisons: the time at which a cause can be compared, and the resulting rows.
 
-An image right after a cause shows a controller at work. So a cause is compared when its partitions have not changed for
-a while. If a partition that the dry run wrote has not changed at all, the comparison waits for the full time: the
-observed controller may be slow.
+An image right after a cause shows an unfinished reaction. So a cause is compared when its partitions have not changed
+for a while. If a partition that the dry run wrote has not changed at all, the comparison waits for the full time,
+because the observed controller may be slow.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,15 +28,15 @@ from controllerd.zk import codecs, paths
 from controllerd.zk.image import ClusterImage
 
 SETTLE_S: Final = 2.0
-"""Seconds without a change after which a cause is compared."""
+"""The time without changes after which a cause is compared, in seconds."""
 LONGEST_S: Final = 30.0
-"""Seconds after which a cause is compared in any case."""
-DOOMED: Final = "leaders of a topic whose deletion waits are given up when their broker dies, as any others"
-"""A row of ``docs/deviations.md``: the built-in controller lets the states say that they still lead."""
+"""The time after which a cause is compared in any case, in seconds."""
+DELETION_DEVIATION: Final = "leaders of a topic whose deletion waits are given up when their broker dies, as any others"
+"""A row of ``docs/deviations.md``: the built-in controller does not change these states."""
 OVERLAPPED: Final = PartitionVerdict(
     Ruling.UNCLEAR, reason="another cause concerned it at the same time, or before it was settled"
 )
-OUT_OF_SIGHT: Final = PartitionVerdict(Ruling.UNCLEAR, reason="ZooKeeper was out of reach before it was settled")
+ZOOKEEPER_LOST: Final = PartitionVerdict(Ruling.UNCLEAR, reason="ZooKeeper was out of reach before it was settled")
 RENEWED: Final = PartitionVerdict(Ruling.UNCLEAR, reason="its topic went, or was created again, before it was settled")
 WITHDRAWN: Final = PartitionVerdict(
     Ruling.UNCLEAR, reason="the request to delete is gone, the topic is not, or one of its name was created since"
@@ -51,25 +51,26 @@ class PendingComparison:
     before: ClusterImage
     would: DryRunResult | None
     since: float
-    """Monotonic seconds at which the cause was observed."""
+    """The time of the observation in monotonic seconds."""
     failure: str = ""
-    """The reason for which there is no dry run."""
+    """The reason why there is no dry run."""
     partitions: frozenset[TopicPartition] = frozenset()
     overlapped: set[TopicPartition] = field(default_factory=set)
-    """Partitions that another cause concerns as well."""
-    doomed: frozenset[str] = frozenset()
-    """Topics whose deletion was asked for before."""
+    """The partitions that another cause concerns too."""
+    being_deleted: frozenset[str] = frozenset()
+    """The topics whose deletion was requested before the cause."""
     moved_at: float = 0.0
+    """The time of the latest image in which a partition had changed."""
 
     def __post_init__(self) -> None:
         touched = self.would.touched if self.would is not None else frozenset()
         self.partitions = self.cause.partitions | touched
         self.overlapped |= self.cause.mixed
-        self.doomed = frozenset(self.before.names(paths.DELETE_TOPICS))
+        self.being_deleted = frozenset(self.before.names(paths.DELETE_TOPICS))
         self.moved_at = self.since
 
-    async def look(self, last: ClusterImage, now: ClusterImage, at: float, slicer: Slicer) -> None:
-        """Note whether a partition changed between two images."""
+    async def note_changes(self, last: ClusterImage, now: ClusterImage, at: float, slicer: Slicer) -> None:
+        """Note the time if a partition changed between two images."""
         async for tp in slicer.each(self.partitions):
             path = paths.partition_state(tp)
             if last.nodes.get(path) != now.nodes.get(path):
@@ -77,7 +78,7 @@ class PendingComparison:
                 return
 
     async def rows(self, now: ClusterImage, at: float, slicer: Slicer) -> tuple[ComparisonRow, ...] | None:
-        """Return the rows of the comparison; None: too early."""
+        """Return the rows of the comparison; None if it is too early."""
         is_quiet, is_late = at - self.moved_at >= SETTLE_S, at - self.since >= LONGEST_S
         if not is_late and not (is_quiet and await self._has_moved(now, slicer)):
             return None
@@ -96,7 +97,7 @@ class PendingComparison:
         return True
 
     async def unclear(self, now: ClusterImage, verdict: PartitionVerdict, slicer: Slicer) -> tuple[ComparisonRow, ...]:
-        """Return the rows with this verdict, without further wait."""
+        """Return the rows with this verdict at once."""
         return tuple([row._replace(verdict=verdict) for row in await self._rows(now, slicer, is_quiet=True)])
 
     def _row(self, tp: TopicPartition, now: ClusterImage, *, is_quiet: bool) -> ComparisonRow:
@@ -105,19 +106,19 @@ class PendingComparison:
             return ComparisonRow(tp, before, None, after, PartitionVerdict(Ruling.UNCLEAR, reason=self.failure))
         try:
             would = self.would.state(tp)
-        except BadZnode:  # the dry run leaves it alone, and so should the observed controller
+        except BadZnode:  # the dry run does not change an unreadable znode, nor should the observed controller
             would = None
         verdict = judge(before, would, after) if is_quiet else NOT_SETTLED
         if verdict.ruling is Ruling.DIFFERENT and tp in self.overlapped:
             verdict = OVERLAPPED
         if verdict.ruling is not Ruling.UNCLEAR and self._has_other_topic(tp.topic, now):
             verdict = RENEWED
-        if tp.topic in self.doomed:
-            verdict = deliberate(verdict, DOOMED)
+        if tp.topic in self.being_deleted:
+            verdict = deliberate(verdict, DELETION_DEVIATION)
         return ComparisonRow(tp, before, would, after, verdict)
 
     def _has_other_topic(self, name: str, now: ClusterImage) -> bool:
-        """Return whether the topic was deleted or created anew: then its states are no reaction to the cause."""
+        """Return whether the topic was deleted or created anew, so that its states are no reaction to the cause."""
         path = paths.topic(name)
         then, there = self.cause.facts.get(path, self.before.nodes.get(path)), now.nodes.get(path)
         return then is not None and (there is None or there.czxid != then.czxid)
@@ -125,19 +126,20 @@ class PendingComparison:
 
 @dataclass(eq=False)
 class PendingEnd:
-    """A cause of which only the end is compared: a reassignment or a deletion. It may take long."""
+    """A cause whose end alone is compared: a reassignment or a deletion, which may take long."""
 
     cause: ObservedCause
     before: Mapping[TopicPartition, LeaderAndIsr | None]
-    """The states when the cause was observed; a whole image would be kept for too long."""
+    """The states at the time of the observation. A whole image would take too much memory."""
     gone_since: dict[str, float] = field(default_factory=dict)
+    """The time of the first image without the topic, by topic."""
 
-    async def rows(self, now: ClusterImage, at: float, slicer: Slicer) -> tuple[ComparisonRow, ...]:
-        """Return the rows of partitions that have ended since; they are no longer pending."""
+    async def take_ended_rows(self, now: ClusterImage, at: float, slicer: Slicer) -> tuple[ComparisonRow, ...]:
+        """Return the rows of the partitions that have ended, and remove these partitions."""
         ends, verdicts = _Ends(now, at, self.gone_since), dict[TopicPartition, PartitionVerdict]()
-        of = ends.of_reassignment if self.cause.kind is CauseKind.REASSIGNED else ends.of_deletion
+        judge_end = ends.of_reassignment if self.cause.kind is CauseKind.REASSIGNED else ends.of_deletion
         async for tp in slicer.each(self.cause.partitions):
-            verdicts[tp] = of(tp)
+            verdicts[tp] = judge_end(tp)
         ended = {tp: verdict for tp, verdict in verdicts.items() if verdict != NOT_SETTLED}
         if not ended:
             return ()
@@ -176,20 +178,20 @@ class _Ends:
         is_asked = tp.topic in self._asked
         if paths.topic(tp.topic) in self._now.nodes:
             return NOT_SETTLED if is_asked else WITHDRAWN
-        rests = self._at - self._gone_since.setdefault(tp.topic, self._at) >= SETTLE_S
-        return judge_deleted(is_topic_there=False, is_marker_there=is_asked) if rests else NOT_SETTLED
+        is_settled = self._at - self._gone_since.setdefault(tp.topic, self._at) >= SETTLE_S
+        return judge_deleted(is_topic_there=False, is_marker_there=is_asked) if is_settled else NOT_SETTLED
 
 
-def state_in(picture: ClusterImage, tp: TopicPartition) -> LeaderAndIsr | None:
+def state_in(image: ClusterImage, tp: TopicPartition) -> LeaderAndIsr | None:
     """Return the state of a partition in an image; None if it is missing or invalid."""
     try:
-        return state_of(tp, picture.nodes.get(paths.partition_state(tp)))
+        return state_of(tp, image.nodes.get(paths.partition_state(tp)))
     except BadZnode:
         return None
 
 
 def note_overlaps(new: PendingComparison, others: Iterable[PendingComparison]) -> None:
-    """Mark partitions that a new cause shares with pending ones: their changes cannot be told apart."""
+    """Mark partitions that a new cause shares with pending ones, because their changes cannot be separated."""
     for other in others:
         both = new.partitions & other.partitions
         other.overlapped |= both

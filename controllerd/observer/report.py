@@ -15,7 +15,7 @@ NO_STATE: Final = -2
 """Leader and leader epoch of a partition without a state."""
 NOT_JUDGED: Final = "not judged"
 KEPT: Final = 200
-"""Number of latest rows that are kept for readers; the audit log has all of them."""
+"""The number of newest rows that are stored for readers; the audit log has all of them."""
 CANNOT_BE_SEEN: Final = (
     "requests to brokers, and when they are sent",
     "answers to brokers and clients",
@@ -29,7 +29,7 @@ CANNOT_BE_SEEN: Final = (
 
 
 class ComparisonRow(NamedTuple):
-    """One partition: before, as the dry run left it, after. ``verdict`` is None where nothing can be compared."""
+    """One partition: its state before, after the dry run, and after. ``verdict`` is None if nothing can be compared."""
 
     tp: TopicPartition
     before: LeaderAndIsr | None

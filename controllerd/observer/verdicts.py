@@ -1,7 +1,7 @@
 """Verdicts: the state that the observed controller wrote, compared with the state of the dry run. Pure.
 
-Between two images more may have happened than shows. So a partition counts as equal or different only if it must be;
-it is unclear if an unobserved change could explain it.
+There may be more changes between two images than the images show. So a partition counts as equal or different only if
+no unobserved change could explain it; otherwise it is unclear.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Ruling(Enum):
     DIFFERENT = "different"
     UNCLEAR = "unclear"
     DELIBERATE = "deliberate"
-    """Different, and a row of ``docs/deviations.md`` says why."""
+    """Different, for a reason in ``docs/deviations.md``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PartitionVerdict:
     fields: tuple[str, ...] = ()
     """The fields that differ, by their names in the state znode."""
     reason: str = ""
-    """The reason for which it is unclear, or the name of the deviation."""
+    """The reason why it is unclear, or the name of the deviation."""
 
     def __str__(self) -> str:
         detail = ", ".join(self.fields) or self.reason
@@ -42,7 +42,9 @@ MORE_CHANGES: Final = PartitionVerdict(
 )
 ISR_MOVED_BEFORE: Final = PartitionVerdict(Ruling.UNCLEAR, reason="ISR moved, maybe before it happened")
 ISR_MOVED_AGAIN: Final = PartitionVerdict(Ruling.UNCLEAR, reason="ISR moved again")
-LEFT_OUT: Final = PartitionVerdict(Ruling.UNCLEAR, reason="begun without a registered broker: it may be shutting down")
+ISR_WITHOUT_BROKER: Final = PartitionVerdict(
+    Ruling.UNCLEAR, reason="begun without a registered broker: it may be shutting down"
+)
 NOT_SETTLED: Final = PartitionVerdict(Ruling.UNCLEAR, reason="not settled")
 
 
@@ -51,7 +53,7 @@ def judge(before: LeaderAndIsr | None, would: LeaderAndIsr | None, after: Leader
     if would is None or after is None:
         return _judge_existence(before, would, after)
     if before is None and _is_begun_on_fewer(would, after):
-        return LEFT_OUT
+        return ISR_WITHOUT_BROKER
     if after.leader_epoch > would.leader_epoch:
         return MORE_CHANGES
     if after.leader_epoch < would.leader_epoch or after.leader != would.leader:
@@ -66,17 +68,15 @@ def judge(before: LeaderAndIsr | None, would: LeaderAndIsr | None, after: Leader
 def _is_begun_on_fewer(would: LeaderAndIsr, after: LeaderAndIsr) -> bool:
     """Return whether the partition was initialised on a part of the ISR of the dry run.
 
-    A broker in a controlled shutdown is left out, though it is registered until it has closed its logs.
+    The ISR lacks a broker in a controlled shutdown, which is registered until it has closed its logs.
     """
     is_fewer, first = set(after.isr) < set(would.isr), next((r for r in would.isr if r in after.isr), None)
     return is_fewer and after.leader == first and after.leader_epoch == would.leader_epoch
 
 
 def _moved_before(before: LeaderAndIsr | None, would: LeaderAndIsr, after: LeaderAndIsr) -> bool:
-    """Return whether leaders asked for other ISRs meanwhile, maybe before the cause: then it was decided from another
-    one.
-    """
-    if after.leader_epoch < would.leader_epoch:  # then no write of a controller is among the changes
+    """Return whether the ISR may have changed before the cause, so that the decision was made from another ISR."""
+    if after.leader_epoch < would.leader_epoch:  # no controller wrote the state
         return before is not None and after.partition_epoch > before.partition_epoch
     return after.partition_epoch > would.partition_epoch
 
@@ -86,7 +86,7 @@ def _judge_existence(
 ) -> PartitionVerdict:
     if would is None and after is None:
         return EQUAL
-    if before is not None and after is None:  # not the work of an election: its topic went
+    if before is not None and after is None:  # not by an election: its topic was deleted
         return PartitionVerdict(Ruling.UNCLEAR, reason="the state is gone")
     return PartitionVerdict(Ruling.DIFFERENT, ("state",))
 
@@ -119,7 +119,7 @@ def judge_reassigned(assignment: ReplicaAssignment | None, after: LeaderAndIsr |
 
 
 def judge_deleted(*, is_topic_there: bool, is_marker_there: bool) -> PartitionVerdict:
-    """Judge the end of a deletion: the topic is gone, and then the request."""
+    """Judge the end of a deletion: the topic is removed, and then the request."""
     if is_topic_there:
         return NOT_SETTLED
     return PartitionVerdict(Ruling.DIFFERENT, ("marker",)) if is_marker_there else EQUAL

@@ -1,6 +1,6 @@
-"""Plans of drains: the leaderships that other brokers can take over, and the reasons for the rest. Pure.
+"""Plans of drains: the partitions that other brokers can lead, and the reasons for the others. Pure.
 
-The handler of a drain and the plan that an operator sees beforehand are made here.
+The handler of a drain and the forecast for the operator use the same plan.
 """
 
 from collections.abc import Container, Iterable
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from controllerd.core.election import elect_controlled_shutdown
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from controllerd.planning.plans import Outcome, failed, listed
+from controllerd.planning.plans import PartitionOutcome, failed, listed
 from controllerd.views import ClusterView, PartitionView
 
 _BEING_DELETED: Final = "its topic is being deleted"
@@ -25,7 +25,7 @@ class LedPartition(NamedTuple):
     leadership: LeaderAndIsr
     online: Container[BrokerId]
     is_hidden: bool
-    """The topic of the partition is being deleted."""
+    """Whether the topic of the partition is being deleted."""
 
 
 class DrainPlan(NamedTuple):
@@ -64,26 +64,26 @@ def _why_not(broker: BrokerId, led: LedPartition, quarantine: Container[str]) ->
 
 
 class DrainForecast(NamedTuple):
-    """The effect of a drain on the partitions of a broker, as the views show them."""
+    """The forecast of a drain for the partitions of a broker, from the views."""
 
     cluster: ClusterView
     broker: BrokerId
     leaders_only: bool
     """Whether the broker stays in the ISRs as a follower."""
 
-    def of_leader(self, view: PartitionView) -> Outcome:
-        """Foresee the next leader and ISR of a partition that the broker leads."""
+    def of_leader(self, view: PartitionView) -> PartitionOutcome:
+        """Forecast the next leader and ISR of a partition that the broker leads."""
         elected = elect_controlled_shutdown(view.assignment.replicas, view.isr, view.online, self._leaving)
         if elected is None:
-            why = f"nobody else in its ISR {listed(view.isr)} can lead"
+            why = f"no other member of its ISR {listed(view.isr)} can lead"
             return failed(KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE, why)
-        return Outcome("planned", f"leader {self.broker} -> {elected.leader}, {self._isr_change(view)}")
+        return PartitionOutcome("planned", f"leader {self.broker} -> {elected.leader}, {self._isr_change(view)}")
 
-    def of_follower(self, view: PartitionView) -> Outcome | None:
-        """Foresee the next ISR of a partition that the broker follows; None if it stays. The last member stays."""
+    def of_follower(self, view: PartitionView) -> PartitionOutcome | None:
+        """Forecast the next ISR of a partition that the broker follows; None if it keeps its ISR."""
         if self.leaders_only or self.broker not in view.isr or len(view.isr) == 1:
             return None
-        return Outcome("planned", self._isr_change(view))
+        return PartitionOutcome("planned", self._isr_change(view))
 
     @property
     def _leaving(self) -> frozenset[BrokerId]:

@@ -1,4 +1,4 @@
-"""The parts of plans: the request for one, its moves, and the outcome for a single partition. Pure."""
+"""The types of plans: the request, the planned moves, and the outcome for a single partition. Pure."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple
@@ -7,21 +7,23 @@ import msgspec
 from msgspec import Meta
 
 from controllerd.core.kafka_error import KafkaError
+from controllerd.core.model import BrokerId
 
 BrokerNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 PartitionNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Replicas = tuple[BrokerId, ...]
 
 
 class ReassignmentPlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``POST /v1/reassignments:plan``: which partitions are to leave where, and go where; changes nothing."""
+    """``POST /v1/reassignments:plan``: the topics, source brokers and target brokers of a plan; changes nothing."""
 
     topics: list[str] = []
     """Globs; every topic when empty."""
     from_brokers: list[BrokerNumber] = []
-    """Only replicas on these are moved; any when empty."""
+    """Brokers whose replicas are moved; all brokers when empty."""
     to_brokers: list[BrokerNumber] = []
-    """Where replicas may go; all live brokers but ``from_brokers`` when empty."""
+    """Brokers that may get replicas; all live brokers except ``from_brokers`` when empty."""
     replication_factor: Count | None = None
     rack_aware: bool = True
 
@@ -38,7 +40,7 @@ class PlannedMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
-    """The answer: what would move. ``after`` of all moves in Kafka's JSON is the plan, ``before`` the way back."""
+    """The plan of a reassignment. ``after`` of all moves in Kafka's JSON carries it out; ``before`` reverts it."""
 
     api_version: str = "v1"
     kind: str = "ReassignmentPlan"
@@ -50,18 +52,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "ap
     """Reasons for the plan, and for what could not be planned."""
 
 
-class Outcome(NamedTuple):
-    """The outcome for one partition, foreseen or reached."""
+class PartitionOutcome(NamedTuple):
+    """The outcome for one partition, forecast or reached."""
 
     state: Literal["planned", "running", "done", "not-needed", "failed"]
     detail: str
     error: KafkaError | None = None
-    """Kafka's error, where it failed."""
+    """Kafka's error, if it failed."""
 
 
-def failed(error: KafkaError, detail: str) -> Outcome:
+def failed(error: KafkaError, detail: str) -> PartitionOutcome:
     """The outcome of a partition that fails."""
-    return Outcome("failed", detail, error)
+    return PartitionOutcome("failed", detail, error)
 
 
 def listed(brokers: Iterable[int]) -> str:

@@ -1,4 +1,4 @@
-"""The planner of reassignments: as few moves as possible, spread over racks, onto the brokers that have least.
+"""The planner of reassignments: as few moves as possible, spread over racks, to the brokers with fewest replicas.
 
 Pure and deterministic: the same views and the same request give the same plan.
 """
@@ -15,22 +15,20 @@ from msgspec import structs
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.core.placement import without_rack
 from controllerd.core.replica_sizes import SizesView
-from controllerd.planning.plans import Plan, PlannedMove, ReassignmentPlanRequest
+from controllerd.planning.plans import Plan, PlannedMove, ReassignmentPlanRequest, Replicas
 from controllerd.views import PartitionView, TopicView
 
 _NAMED: Final = 20
-"""Notes about single partitions; of more it is said how many there are."""
-
-Replicas = tuple[BrokerId, ...]
+"""The number of notes about single partitions; the others are only counted."""
 
 
 class ReassignmentPlanner:
-    """One plan. Every topic is counted first; then the requested topics are planned, in order of their names."""
+    """Makes one plan. It counts all replicas first, and then plans the requested topics in order of their names."""
 
     def __init__(
         self, request: ReassignmentPlanRequest, brokers: Mapping[BrokerId, Broker], staying: AbstractSet[BrokerId]
     ) -> None:
-        """``brokers`` are the live ones; ``staying`` are those of them that do not shut down."""
+        """``brokers``: the live brokers; ``staying``: the live brokers that are not shutting down."""
         self._request = request
         self._leaving = frozenset(map(BrokerId, request.from_brokers))
         wanted = frozenset(map(BrokerId, request.to_brokers)) or staying - self._leaving
@@ -47,7 +45,7 @@ class ReassignmentPlanner:
         self._notes = self._notes_on_brokers(wanted - staying, brokers)
 
     def plan(self, topics: Iterable[TopicView]) -> Generator[None, None, None]:
-        """Count what the brokers have, whether or not it is to be moved; then plan, a partition at a time."""
+        """Count the replicas and preferred leaderships of all brokers; then plan, one partition per step."""
         by_name = sorted(topics, key=attrgetter("name"))
         for topic in by_name:
             for view in topic.partitions:
@@ -72,7 +70,7 @@ class ReassignmentPlanner:
         return [TopicPartition(move.topic, move.partition) for move in self._moves]
 
     def weigh(self, sizes: SizesView) -> Generator[None, None, None]:
-        """Add how much each move has to copy, as far as sizes are known; one at a time."""
+        """Add the bytes that each move copies, as far as sizes are known; one move per step."""
         self._bytes = 0
         for place, move in enumerate(self._moves):
             size = _bytes_of(move, sizes)
@@ -96,13 +94,13 @@ class ReassignmentPlanner:
         name = f"{topic.name}-{view.partition}"
         if topic.deletion is not None or view.assignment.is_being_reassigned:
             why = "its topic is being deleted" if topic.deletion is not None else "it is being moved already"
-            self._skipped.append(f"{name} is left alone: {why}")
+            self._skipped.append(f"{name} is skipped: {why}")
             return
         before = view.assignment.replicas
         after = self._after(before, view)
         if after is None:
             why = f"its {len(before)} replicas do not fit on {self._allowed}"
-            none = "no broker that may take its replicas lives"
+            none = "no broker that may get its replicas is alive"
             self._impossible.append(f"{name} cannot be moved: {why if self._allowed else none}")
         elif after != before:
             self._moves.append(
@@ -113,9 +111,9 @@ class ReassignmentPlanner:
             self._recount(before, after)
 
     def _after(self, before: Replicas, view: PartitionView) -> Replicas | None:
-        """Return the new replicas; one that may stay keeps its place. None when there are too few brokers."""
+        """Return the new replicas; replicas that may stay keep their position. None if there are too few brokers."""
         wanted = self._request.replication_factor or len(before)
-        if wanted > len(before) + len(self._allowed):  # places for as many as one likes to name would fill the memory
+        if wanted > len(before) + len(self._allowed):  # a list for an arbitrarily large number would fill the memory
             return None
         places: list[BrokerId | None] = [None if self._must_leave(broker) else broker for broker in before]
         places += [None] * (wanted - len(places))
@@ -135,7 +133,7 @@ class ReassignmentPlanner:
         return bool(self._request.to_brokers) and broker not in self._request.to_brokers
 
     def _without(self, places: list[BrokerId | None], surplus: int, view: PartitionView) -> list[BrokerId | None]:
-        """Take replicas away: first one that must leave, then one that is offline, then one that shares a rack."""
+        """Remove surplus replicas: first those that must leave, then offline ones, then those that share a rack."""
         left = list(places)
         for _ in range(max(surplus, 0)):
             left.pop(max(range(len(left)), key=lambda place: self._dispensable(left, place, view)))
@@ -153,7 +151,7 @@ class ReassignmentPlanner:
         return False, is_offline, shares, is_spare, self._replicas[broker], place
 
     def _choose(self, places: list[BrokerId | None], before: Replicas, *, is_first: bool) -> BrokerId | None:
-        """Choose an allowed broker: of the rack with fewest of the replicas, the one that has least."""
+        """Choose an allowed broker: in the rack with fewest of the replicas, the broker with fewest replicas."""
         used = Counter(self._racks.get(broker) for broker in places if broker is not None)
         candidates = [broker for broker in self._allowed if broker not in places and broker not in before]
         if not candidates:
@@ -188,7 +186,7 @@ class ReassignmentPlanner:
             notes.append(f"brokers {sorted(absent)} are not live, or shut down: nothing is moved to them")
         racks = {broker: entry.rack for broker, entry in brokers.items()}
         if self._request.rack_aware and (missing := without_rack(racks)):
-            notes.append(f"racks are not looked at: brokers {missing} have none, but others have")
+            notes.append(f"racks are ignored: brokers {missing} have none, but others have")
         if not self._leaving and not self._request.to_brokers and self._request.replication_factor is None:
             notes.append("nothing has to move: name brokers to leave, brokers to go to, or a replication factor")
         return notes
@@ -196,18 +194,20 @@ class ReassignmentPlanner:
     def _notes_on_topics(self) -> list[str]:
         notes = []
         if self._request.topics and not self._matched:
-            notes.append(f"no topic is named like {', '.join(self._request.topics)}")
+            notes.append(f"no topic matches {', '.join(self._request.topics)}")
         for single in (self._impossible, self._skipped):
             notes += single[:_NAMED]
             if len(single) > _NAMED:
                 notes.append(f"and {len(single) - _NAMED} more like these")
         if self._moves:
-            notes.append("each replacement went to the rack with fewest replicas of it, there to the emptiest broker")
+            notes.append(
+                "each new replica is on the rack with fewest replicas of its partition, there on the emptiest broker"
+            )
         return notes
 
 
 def _bytes_of(move: PlannedMove, sizes: SizesView) -> int | None:
-    """Every new replica copies the largest of the present ones; None while its size is not known."""
-    told = [sizes.size(TopicPartition(move.topic, move.partition), BrokerId(broker)) for broker in move.before]
-    largest = max((each.bytes for each in told if each is not None), default=None)
+    """Return the bytes to copy, where every new replica copies the largest present one; None if no size is known."""
+    sizes_before = [sizes.size(TopicPartition(move.topic, move.partition), BrokerId(broker)) for broker in move.before]
+    largest = max((each.bytes for each in sizes_before if each is not None), default=None)
     return None if largest is None else largest * len(set(move.after) - set(move.before))

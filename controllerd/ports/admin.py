@@ -1,4 +1,4 @@
-"""Requests by znode below ``/admin``, one port for each family of handlers that answers them."""
+"""Requests by znode below ``/admin``, one port for each family of handlers that serves them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -15,11 +15,11 @@ class DeletionRequestStore(Protocol):
         ...
 
     async def create_deletion_markers(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
-        """Ask for the deletion of topics. Fenced; a marker that exists already counts as written."""
+        """Request the deletion of topics. Fenced; a marker that exists already counts as written."""
         ...
 
     async def delete_deletion_markers(self, topics: Iterable[str]) -> None:
-        """Drop requests to delete topics. Fenced; a marker that is already gone does not matter."""
+        """Delete requests to delete topics. Fenced; a marker that does not exist is no error."""
         ...
 
 
@@ -27,7 +27,7 @@ class ReassignmentRequestStore(Protocol):
     """The request of tools to reassign partitions, ``/admin/reassign_partitions``."""
 
     async def read_reassignments(self) -> ReassignmentsRead | None:
-        """Read ``/admin/reassign_partitions``, None if it does not exist; it stays watched either way.
+        """Read ``/admin/reassign_partitions``, None if it does not exist; it is watched in either case.
 
         :raises BadZnode: it cannot be decoded.
         """
@@ -44,16 +44,16 @@ class ElectionRequestStore(Protocol):
     """The request of tools to elect preferred leaders, ``/admin/preferred_replica_election``."""
 
     async def read_preferred_election(self) -> ElectionsRead | None:
-        """Read ``/admin/preferred_replica_election``, None if it does not exist; it stays watched either way.
+        """Read ``/admin/preferred_replica_election``, None if it does not exist; it is watched in either case.
 
         :raises BadZnode: it cannot be decoded.
         """
         ...
 
     async def delete_preferred_election(self, version: int = -1) -> bool:
-        """Delete ``/admin/preferred_replica_election`` if it has this version (-1: any); whether it is gone. Fenced.
+        """Delete ``/admin/preferred_replica_election`` if it has this version (-1: any). Fenced.
 
-        False: it asks for something else by now, and must be read again.
+        Return whether it does not exist any more. False: it has another content by now, and must be read again.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What the controller reports: records of the audit log, and numbers."""
+"""The reports of the controller: records of the audit log, and metrics."""
 
 from typing import Protocol
 
@@ -9,25 +9,25 @@ class AuditLog(Protocol):
     """The audit log, which keeps everything that the controller read, decided, wrote and sent."""
 
     def record(self, *records: Record) -> None:
-        """Append records; never blocks."""
+        """Append records. Never blocks."""
         ...
 
     async def accepted(self) -> None:
-        """Wait (at most 200 ms) until the writer has taken what was recorded. Called before requests leave."""
+        """Wait until the writer has taken all records, at most 200 ms. Called before requests are sent."""
         ...
 
 
 class ElectionMetrics(Protocol):
-    """Numbers about elections, which the partition state machine counts."""
+    """Metrics of elections, which the partition state machine counts."""
 
     def count_unclean_elections(self, elections: int) -> None:
-        """Count unclean leaders that were decided on."""
+        """Count unclean leader elections."""
         ...
 
 
 class Metrics(ElectionMetrics, Protocol):
-    """Numbers about events that are no state of the cluster."""
+    """Metrics of elections and of the handling of events."""
 
     def observe_event(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
-        """Note how long an event waited and how long it was handled."""
+        """Take the seconds that an event waited in the queue and that its handler took."""
         ...

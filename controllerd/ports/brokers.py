@@ -1,4 +1,4 @@
-"""What brokers write into ZooKeeper for the controller to read: registrations and notifications."""
+"""Znodes that brokers write and the controller reads: registrations and notifications."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -27,7 +27,7 @@ class NotificationStore(Protocol):
         ...
 
     async def delete_isr_notifications(self, names: Sequence[str]) -> None:
-        """Delete these children. Fenced; a child that is already gone does not matter."""
+        """Delete these children. Fenced; a child that does not exist is no error."""
         ...
 
     async def read_log_dir_notifications(self) -> NotificationsRead:
@@ -35,5 +35,5 @@ class NotificationStore(Protocol):
         ...
 
     async def delete_log_dir_notifications(self, names: Sequence[str]) -> None:
-        """Delete these children. Fenced; a child that is already gone does not matter."""
+        """Delete these children. Fenced; a child that does not exist is no error."""
         ...

@@ -1,4 +1,4 @@
-"""Requests to brokers."""
+"""The channels by which requests are sent to brokers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -11,11 +11,11 @@ class RequestSender(Protocol):
     """Sends control requests to brokers, in order for each."""
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
-        """Append to the broker's queue; a request for an unknown broker is dropped with a log line."""
+        """Append a request to the broker's queue; one for an unknown broker is dropped and logged."""
         ...
 
     def take_removals(self, broker: BrokerId) -> Mapping[TopicPartition, UpdateMetadataPartition]:
-        """Return the removals from metadata (leader -2) that ``remove_broker`` kept, and forget them."""
+        """Return and forget the removals from metadata (leader -2) that ``remove_broker`` kept."""
         ...
 
 
@@ -23,21 +23,21 @@ class Channels(RequestSender, Protocol):
     """Ordered delivery of control requests to brokers, for as long as each is registered."""
 
     def add_broker(self, broker: Broker) -> None:
-        """Open a queue, a connection and a sender; for a known broker with the same epoch, follow its new endpoint."""
+        """Open a queue, a connection and a sender; for a known broker of the same epoch, take its new endpoint."""
         ...
 
     def remove_broker(self, broker: BrokerId) -> None:
-        """Stop the sender, close the connection, drop the queue; keep the removals in it until the term ends."""
+        """Stop the sender, close the connection, drop the queue; the removals in it are kept until the term ends."""
         ...
 
     def shutdown(self) -> None:
-        """End the term: stop every sender in this very tick. No byte leaves afterwards, and nothing is kept."""
+        """Stop every sender in the same tick, because the term ends. No byte is sent afterwards, no request is kept."""
         ...
 
 
 class RequestGuard(Protocol):
-    """Checks requests at the last moment before they leave."""
+    """Checks requests immediately before they are sent."""
 
     def check_requests(self, requests: Iterable[tuple[BrokerId, ControlRequest]]) -> None:
-        """Check requests that are about to be handed to the senders. :raises InvariantBroken: one must not be sent."""
+        """Check requests before the senders get them. :raises InvariantBroken: a request must not be sent."""
         ...

@@ -1,4 +1,4 @@
-"""Time: clocks, and events that come later."""
+"""Clocks, and timers that enqueue events after a delay."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from events.base import Event
 
 
 class Clock(Protocol):
-    """Time, injected."""
+    """The time, which is injected so that tests can set it."""
 
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since 1970, for display only."""
@@ -18,12 +18,12 @@ class Clock(Protocol):
 
 
 class Timers(Protocol):
-    """Events that come later by themselves."""
+    """Enqueue events after a delay."""
 
     def put_later(self, delay_s: float, event: Event) -> None:
-        """Enqueue ``event`` after a delay in seconds, unless the timers are cleared or an equal one comes earlier."""
+        """Enqueue ``event`` after a delay in seconds, unless an equal one comes earlier or timers are cleared."""
         ...
 
     def clear(self) -> None:
-        """Forget all events that were put for later."""
+        """Cancel all timers."""
         ...

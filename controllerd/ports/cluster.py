@@ -1,9 +1,9 @@
-"""What the controller keeps for the cluster as a whole: its id, its features, its producer ids, its tokens."""
+"""Znodes of the cluster as a whole: its id, its features, its producer ids, its delegation tokens."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from controllerd.ports.results import DelegationToken, FeaturesRead, ProducerIds, TokensRead, WriteResult
+from controllerd.ports.results import AllocatedProducerIds, DelegationToken, FeaturesRead, TokensRead, WriteResult
 
 
 class ClusterStore(Protocol):
@@ -14,7 +14,7 @@ class ClusterStore(Protocol):
         ...
 
     async def cluster_id(self) -> str:
-        """Return the id of the cluster; created when missing, as the first broker would."""
+        """Return the id of the cluster; create it if it is missing, as the first broker does."""
         ...
 
     async def read_features(self) -> FeaturesRead:
@@ -31,14 +31,14 @@ class ClusterStore(Protocol):
 
 
 class ProducerIdStore(Protocol):
-    """The blocks of producer ids that the controller hands out to brokers."""
+    """The blocks of producer ids that the controller allocates to brokers."""
 
-    async def read_producer_ids(self) -> ProducerIds:
-        """Read the last block handed out. :raises BadZnode: it cannot be decoded."""
+    async def read_producer_ids(self) -> AllocatedProducerIds:
+        """Read the last allocated block. :raises BadZnode: it cannot be decoded."""
         ...
 
-    async def write_producer_ids(self, block: ProducerIds) -> WriteResult:
-        """Hand out a block on the condition of ``block.version``. Fenced."""
+    async def write_producer_ids(self, block: AllocatedProducerIds) -> WriteResult:
+        """Allocate a block on the condition of ``block.version``. Fenced."""
         ...
 
 

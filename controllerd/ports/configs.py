@@ -1,4 +1,4 @@
-"""Configurations: as ZooKeeper stores them, and what they mean for a topic."""
+"""Configurations as ZooKeeper stores them, and the effective configuration of topics."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -12,7 +12,7 @@ class TopicConfigReader(Protocol):
     """Reads the configurations of topics."""
 
     async def read_topic_configs(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | BadZnode]:
-        """Read the overrides of these topics below ``/config/topics``; a missing znode has none."""
+        """Read the overrides of these topics below ``/config/topics``; a topic without a znode has none."""
         ...
 
 
@@ -55,7 +55,7 @@ class ConfigStore(TopicConfigReader, Protocol):
 
 
 class TopicConfigs(Protocol):
-    """Effective topic configuration."""
+    """The effective configuration of topics, as far as the controller decides by it."""
 
     def set_unclean_by_default(self, value: bool | None) -> None:
         """Set the cluster's dynamic default of ``unclean.leader.election.enable``; None: the configured one."""

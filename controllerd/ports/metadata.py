@@ -1,8 +1,8 @@
-"""All stores of the controller in one record, for the place that assembles it and for handlers.
+"""All stores of the controller in one record, for the code that assembles it and for handlers.
 
-Reads and writes take many items at once, because nothing per partition may cost a round trip. A failure of one item is
-a value (``ports.results``); ``ControllerMoved`` (fenced) and ``StoreUnavailable`` (session gone) are raised and end the
-event. Machines take the one or two small stores that they use, never this record.
+Reads and writes take many items at once, because a round trip per partition would take too long. A failure of one item
+is a value (``ports.results``); ``ControllerMoved`` (fenced) and ``StoreUnavailable`` (session lost) are raised and end
+the event. Machines take the one or two small stores that they use, never this record.
 """
 
 from typing import Protocol
@@ -17,7 +17,7 @@ from controllerd.ports.topics import TopicGuard, TopicStore
 
 
 class WriteGuard(StateGuard, TopicGuard, Protocol):
-    """Checks all writes that can lose data."""
+    """Checks all writes by which data can be lost."""
 
 
 class MetadataStore(Protocol):
@@ -55,7 +55,7 @@ class MetadataStore(Protocol):
 
     @property
     def cluster(self) -> ClusterStore:
-        """``/cluster/id``, ``/feature`` and the parents of everything."""
+        """``/cluster/id``, ``/feature`` and the persistent parents."""
         ...
 
     @property

@@ -9,22 +9,22 @@ from controllerd.core.throttles import Throttle
 
 
 class OperatorStore(Protocol):
-    """What operators asked for and every next controller must respect: pauses and a throttle of reassignments."""
+    """Requests of operators that outlive a controller: pauses, and the throttle of reassignments."""
 
     async def read_pauses(self) -> PausesRead:
-        """Read the pauses. :raises BadZnode: they cannot be decoded."""
+        """Return the stored pauses. :raises BadZnode: they cannot be decoded."""
         ...
 
     async def write_pauses(self, pauses: PausesRead) -> None:
-        """Replace the pauses. Fenced. :raises BadZnode: the znode cannot be decoded, and is left as it is."""
+        """Replace the stored pauses. Fenced. :raises BadZnode: the znode cannot be decoded, and is not changed."""
         ...
 
     async def read_throttle(self) -> Throttle | None:
-        """Read the throttle that has to be removed after reassignments. :raises BadZnode: it cannot be decoded."""
+        """Return the throttle that is to be removed after reassignments. :raises BadZnode: it cannot be decoded."""
         ...
 
     async def write_throttle(self, throttle: Throttle | None) -> None:
-        """Replace the stored throttle. Fenced. :raises BadZnode: the znode cannot be decoded, and is left as it is."""
+        """Replace the stored throttle. Fenced. :raises BadZnode: the znode cannot be decoded, and is not changed."""
         ...
 
 
@@ -41,7 +41,7 @@ class PendingDeletionStore(Protocol):
     async def write_pending_deletions(self, pending: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
         """Replace the pending deletions of these brokers; an empty mapping deletes the broker's znode. Fenced.
 
-        :raises BadZnode: one is left as it is, because it cannot be decoded or ZooKeeper refuses; the others are
-            written.
+        :raises BadZnode: one is left unchanged, because it cannot be decoded or ZooKeeper refuses the write; the others
+            are written.
         """
         ...

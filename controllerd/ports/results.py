@@ -1,4 +1,4 @@
-"""What the stores answer: a failure of one item is a value, so that the others go on."""
+"""The results of the stores. The failure of one item is a value, so that it does not end the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class BrokersRead:
 
 @dataclass(frozen=True, slots=True)
 class TopicsRead:
-    """The topic znodes that could be decoded, the names that are gone, and the znodes that are broken."""
+    """The topic znodes that were decoded, the names without a znode, and the znodes that cannot be decoded."""
 
     topics: Mapping[str, TopicImage]
     missing: frozenset[str] = frozenset()
@@ -32,7 +32,7 @@ class TopicsRead:
 
 @dataclass(frozen=True, slots=True)
 class StatesRead:
-    """Partition state znodes: their content, which do not exist, which cannot be decoded."""
+    """The partition states that were decoded, those without a znode, and the znodes that cannot be decoded."""
 
     states: Mapping[TopicPartition, LeaderAndIsr]
     missing: frozenset[TopicPartition] = frozenset()
@@ -56,7 +56,7 @@ class DelegationToken(NamedTuple):
     """The part of a delegation token that matters for its expiry."""
 
     owner: str
-    """Its principal as the znode has it: percent-encoded."""
+    """The principal as the znode has it: percent-encoded."""
     expires_ms: int
     """Milliseconds since 1970: the earlier of the expiry and the end of the longest life."""
     znode_version: int
@@ -80,13 +80,13 @@ class Written(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """Another client changed, created or deleted the znode first: read it again and decide anew."""
+    """Another client changed, created or deleted the znode first: it must be read again before the next decision."""
 
     reason: str
 
 
 class WriteFailed(NamedTuple):
-    """ZooKeeper refused this one item for a reason that no retry heals."""
+    """ZooKeeper refused this item, and would refuse it again."""
 
     reason: str
 
@@ -94,13 +94,15 @@ class WriteFailed(NamedTuple):
 WriteResult = Written | Conflict | WriteFailed
 
 
-class ProducerIds(NamedTuple):
-    """The last allocated block (inclusive), None when none was; ``version`` of the znode, -1 when it is missing."""
+class AllocatedProducerIds(NamedTuple):
+    """A block of producer ids, both ends included."""
 
     broker: BrokerId | None
+    """None: no block was ever allocated."""
     block_start: int
     block_end: int
     version: int
+    """The data version of the znode that was read, -1 if it is missing."""
 
 
 class NewTopicZnodes(NamedTuple):
@@ -152,7 +154,7 @@ class FeaturesRead(NamedTuple):
 
 
 class Won(NamedTuple):
-    """We hold ``/controller`` with this epoch, written at this version of ``/controller_epoch``."""
+    """This instance won the election with this epoch, and this version of ``/controller_epoch``."""
 
     epoch: int
     epoch_zk_version: int
@@ -160,7 +162,7 @@ class Won(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Another instance holds the role and keeps it; ``reason`` says why, for people."""
+    """Another instance keeps the role; ``reason`` says why, for operators."""
 
     holder: Holder
     reason: str

@@ -1,4 +1,4 @@
-"""The role of the active controller: the election, and the registration that goes with it."""
+"""The role of the active controller: the election, and the registration that exists with the role."""
 
 from typing import Protocol
 
@@ -11,15 +11,17 @@ class Elector(Protocol):
     """The role: ``/controller`` and ``/controller_epoch``."""
 
     async def elect(self, *, takeover: bool = False) -> Won | Held:
-        """Try to get the role; with ``takeover`` also from a live holder. Binds the store's fence to the term won.
+        """Try to get the role; with ``takeover`` also from a live holder. Binds the store's fence to the term.
 
-        Replaces an own earlier ``/controller`` (same instance uuid) at once, a broker's only if configured.
+        The ``/controller`` of an earlier process of this instance (same uuid) is replaced at once, that of a broker
+        only if it is configured.
+
         :raises RefusedToLead: this cluster must not be led by this instance; the message says why and what to do.
         """
         ...
 
     async def read_holder(self) -> Holder | None:
-        """Read which instance holds ``/controller``; arms its watch for creation, change and deletion."""
+        """Return the holder of ``/controller``; arms its watch for creation, change and deletion."""
         ...
 
     async def is_ours(self) -> bool:
@@ -36,21 +38,21 @@ class Elector(Protocol):
         ...
 
     async def resign(self) -> None:
-        """Delete ``/controller`` and our registration under the epoch check, and unbind the fence.
+        """Delete ``/controller`` and our registration behind the fence, and unbind the fence.
 
-        Harmless when the role is not ours.
+        Deletes nothing if the role is not ours.
         """
         ...
 
     def forget_term(self) -> None:
-        """Unbind the fence without touching ZooKeeper: from now on every write raises ``ControllerMoved``."""
+        """Unbind the fence without a request to ZooKeeper: from now on every write raises ``ControllerMoved``."""
         ...
 
 
 class Registrar(Protocol):
-    """The registration of this instance under ``/brokers/ids``, where brokers older than 3.0 look for their controller.
+    """The registration of this instance under ``/brokers/ids``, where brokers older than 3.0 look up the controller.
 
-    Election and resignation delete it in their own transactions (``Elector``).
+    An election and a resignation delete it in their own transactions (``Elector``).
     """
 
     async def register(self, entry: Broker) -> str | None:

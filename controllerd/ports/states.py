@@ -41,14 +41,14 @@ class StateUpdater(StateReader, Protocol):
     ) -> Mapping[TopicPartition, WriteResult]:
         """Write state znodes, each on the condition that its version is ``partition_epoch``. Fenced.
 
-        ``by_leaders``: the leaders themselves asked for another ISR. ``unclean``: these partitions may get a leader
+        ``by_leaders``: the leaders themselves requested the new ISR. ``unclean``: these partitions may get a leader
         from outside their ISR. An unclean leader of any other partition is a defect, and nothing is written.
         """
         ...
 
 
 class StateStore(StateUpdater, StateWatcher, Protocol):
-    """Everything about partition state znodes."""
+    """Reads, watches, creates and rewrites partition state znodes."""
 
     async def create_states(
         self, states: Mapping[TopicPartition, LeaderAndIsr]
@@ -58,7 +58,7 @@ class StateStore(StateUpdater, StateWatcher, Protocol):
 
 
 class StateGuard(Protocol):
-    """Checks partition state znodes at the last moment before they are written.
+    """Checks partition state znodes immediately before they are written.
 
     Each method raises ``InvariantBroken`` for a write that must not happen.
     """

@@ -1,4 +1,4 @@
-"""Topic znodes: what the machines, the handlers of topics and the load at the beginning of a term ask for."""
+"""Topic znodes, one port for each group of users: machines, handlers of topics, the load of a term."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
@@ -34,19 +34,19 @@ class TopicWriter(TopicReader, Protocol):
 
 
 class TopicRemover(Protocol):
-    """Removes topics for good."""
+    """Deletes topics."""
 
     async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
         """Delete topics with everything below: the topic's subtree, its configuration, its deletion marker.
 
-        In this order for each, so that a crash in between leaves the marker, and the next controller finishes. A
-        znode that is gone already does not matter. Fenced. ``Written``: topic and marker are gone.
+        The marker is deleted last: if the controller ends in between, the next one finds it and finishes the deletion.
+        A znode that does not exist is no error. Fenced. ``Written``: topic and marker are deleted.
         """
         ...
 
 
 class TopicStore(TopicWriter, TopicRemover, Protocol):
-    """Everything about topic znodes."""
+    """Reads, creates, rewrites and deletes topic znodes."""
 
     async def create_topics(self, new: Mapping[str, NewTopicZnodes]) -> Mapping[str, WriteResult]:
         """Create topic znodes, each with its configuration in one transaction, the configuration first. Fenced.
@@ -57,12 +57,12 @@ class TopicStore(TopicWriter, TopicRemover, Protocol):
         ...
 
     async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
-        """Read which partitions of these topics were initialised once: the children of ``partitions``."""
+        """Return the partitions of these topics that ever had a state: the children of ``partitions``."""
         ...
 
 
 class TopicGuard(Protocol):
-    """Checks topic znodes at the last moment before they are written or deleted.
+    """Checks topic znodes immediately before they are written or deleted.
 
     Each method raises ``InvariantBroken`` for a write that must not happen.
     """

@@ -1,8 +1,8 @@
-"""From the controller's own values to records of the audit log: many changes of one kind become columns of one record.
+"""Turns changes of the controller's context into records: many changes of one kind become columns of one record.
 
 Changes of different kinds usually alternate (a leadership, its transition, the next leadership ...), so grouping
-neighbours alone would give a record per partition. Changes therefore go to one column set ("lane") per kind as long as
-the order of what happened to each single partition stays exact; otherwise the lanes are written out first.
+neighbours alone would give a record per partition. Therefore each kind has one set of columns (a lane), as long as the
+order of the changes of each single partition stays exact. Otherwise the lanes are recorded first and begin anew.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from controllerd.core.changes import (
     OfflineDirsSet,
     PartitionMoved,
     PendingDeletionsSet,
-    Quarantined,
-    Released,
     TopicForgotten,
     TopicKnown,
+    ZnodeQuarantined,
+    ZnodeReleased,
 )
 from controllerd.core.model import Broker, BrokerId, TopicPartition
 from controllerd.record.records import (
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def records_of(changes: Sequence[Change]) -> list[Record]:
-    """The context's journal as records; replaying them in order gives the same state as the changes did."""
+    """The changes as records. Replaying the records in order gives the same state as the changes."""
     records: list[Record] = []
     lanes = _Lanes()
     for change in changes:
@@ -59,19 +59,23 @@ def records_of(changes: Sequence[Change]) -> list[Record]:
 class _Lanes:
     """Changes by type, in the order in which the types first appeared.
 
-    A change may join unless something that happened before it, to the same partition or topic, sits in a later lane.
-    A failover comes through here with hundreds of thousands of changes, so a change costs a few dictionary lookups.
+    A change may join its lane unless an earlier change of the same partition or topic is in a later lane. A failover
+    has hundreds of thousands of changes, so a change costs only a few dictionary lookups.
     """
 
     def __init__(self) -> None:
         self._lanes: dict[type[Change], tuple[int, list[Change]]] = {}
         self._alone = False
+        """Whether the lanes hold changes of a type in ``_ALONE``."""
         self._partitions: dict[TopicPartition, int] = {}
+        """The lane of the latest change of each partition."""
         self._topics: dict[str, int] = {}
+        """The lane of the latest change of each topic itself."""
         self._members: dict[str, int] = {}
+        """The last lane with a change of any partition of each topic."""
 
     def add(self, change: Change) -> bool:
-        """Take the change; false, and nothing done, if it must come after what is here."""
+        """Add the change. False, without adding it, if it must come after all changes in the lanes."""
         kind = type(change)
         found = self._lanes.get(kind)
         if found is None:
@@ -86,6 +90,7 @@ class _Lanes:
         return True
 
     def _keeps_order(self, change: Any, lane: int) -> bool:
+        """Whether the change may join the lane; if so, note it as the latest of its partition or topic."""
         if isinstance(change, TopicKnown):
             return self._keeps_topic_order(change.topic, lane)
         tp = change.tp
@@ -104,7 +109,7 @@ class _Lanes:
         return True
 
     def records(self) -> Iterator[Record]:
-        """The changes that were taken, as records."""
+        """The added changes as records."""
         for kind, (_, changes) in self._lanes.items():
             for rows in _slices(changes):
                 yield from _BUILDERS[kind](rows)
@@ -192,11 +197,11 @@ def _offline_record(broker: BrokerId, part: Sequence[TopicPartition], *, continu
     return OfflineDirsRecord(broker, [tp.topic for tp in part], [tp.partition for tp in part], continues)
 
 
-def _quarantined(rows: Sequence[Quarantined]) -> Iterator[Record]:
+def _quarantined(rows: Sequence[ZnodeQuarantined]) -> Iterator[Record]:
     return (QuarantineRecord(row.path, row.reason) for row in rows)
 
 
-def _released(rows: Sequence[Released]) -> Iterator[Record]:
+def _released(rows: Sequence[ZnodeReleased]) -> Iterator[Record]:
     return (QuarantineRecord(row.path, None) for row in rows)
 
 
@@ -229,13 +234,13 @@ _BUILDERS: Final[Mapping[type[Change], Callable[[Any], Iterator[Record]]]] = {
     LeadershipSet: _leaderships,
     PartitionMoved: _partition_moves,
     OfflineDirsSet: _offline_dirs,
-    Quarantined: _quarantined,
-    Released: _released,
+    ZnodeQuarantined: _quarantined,
+    ZnodeReleased: _released,
     DeletionChanged: _deletions,
     PendingDeletionsSet: _pending_deletions,
 }
 
-# What concerns more than one partition, or none, is a barrier: nothing moves across it.
+# Changes that concern no partition, or more than one, are barriers: no other change is moved across them.
 _ALONE: Final = frozenset(
     {
         BrokerLive,
@@ -243,8 +248,8 @@ _ALONE: Final = frozenset(
         BrokerShuttingDown,
         TopicForgotten,
         OfflineDirsSet,
-        Quarantined,
-        Released,
+        ZnodeQuarantined,
+        ZnodeReleased,
         DeletionChanged,
         PendingDeletionsSet,
     }

@@ -1,4 +1,4 @@
-"""The description of one kind of record: everything that readers of the audit log need to know of it, in one place."""
+"""The description of one kind of record: everything that readers of the audit log need to know about it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,35 +25,35 @@ class RecordCounter(Generic[R]):
     """A Prometheus counter with one label that counts records of a kind."""
 
     name: str
-    """Without the suffix ``_total``."""
+    """The name without the suffix ``_total``."""
     text: str
     label: str
     known: tuple[str, ...]
-    """Values of the label that are exported as 0 from the start: an increase shows only where there was a 0 before."""
+    """The label values that are exported as 0 from the start: Prometheus sees an increase only after a first value."""
     value_of: Callable[[R], str | None]
-    """The label's value; None if this record is not counted."""
+    """Gives the label's value; None if the record is not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[R]):
-    """The description of one kind. Fields without a default must be decided for every kind; None says "nothing"."""
+class RecordKind(Generic[R]):
+    """The description of one kind. Fields without a default must be set for every kind; None means: not applicable."""
 
     record: type[R]
     sentence: Callable[[R], str]
-    """One sentence for people; it may hold what clients sent, so ``kinds.sentence_of`` makes it safe to show."""
+    """Gives one sentence. It may contain text from clients, so show it by ``kinds.sentence_of``, which escapes it."""
     facts: Callable[[R], Facts]
     from_facts: Callable[[FactRows], R] | None
-    """The way back; None for a kind that neither the fold nor the comparison of digests needs."""
+    """Restores a record from its facts; None for a kind that neither the fold nor the digests need."""
     fold: Callable[[ClusterState, R], None] | None
-    """Changes the state that is folded; None if the record changes nothing."""
+    """Applies the record to the folded state; None if the record changes nothing."""
     counter: RecordCounter[R] | None
     touched: Callable[[R], Touched] | None = None
-    """The topics, partitions and brokers of an event's line in the daemon's own log; None for no part in it."""
+    """Gives topics, partitions and brokers for the event's line in the daemon's own log; None if it has none."""
     notes: Callable[[R, TopicPartition], Iterator[str]] | None = None
-    """The sentences that the record has about one partition beside its state."""
+    """Gives the sentences of the record about one partition, besides its state."""
     phase: Callable[[R], str | None] | None = None
-    """The phase of a failover that ends with this record; None if it ends none."""
+    """Gives the phase of a failover that ends with the record; None if it ends none."""
     in_summary: bool = True
-    """Whether it is written with ``audit.level = summary``."""
+    """Whether the kind is written with ``audit.level = summary``."""
     holds_texts: bool = True
-    """Whether people or clients may have written a part of it: then it is searched for secrets before it is written."""
+    """Whether it may contain text from people or clients; then it is searched for secrets before it is written."""

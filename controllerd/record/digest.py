@@ -1,7 +1,7 @@
-"""One short text for the whole state of the cluster, equal whether the daemon or a replay computes it. Pure.
+"""A short digest of the whole state of the cluster, equal whether the daemon or a replay computes it. Pure.
 
-Per topic a hash over a canonical text; their sum does not depend on an order and can be kept up to date at the cost of
-the topics that changed. The states of replicas are left out: what the daemon publishes does not have them.
+Each topic has a hash over a canonical text. The sum of the hashes does not depend on an order, and an update costs only
+the topics that changed. The states of replicas are left out, because the snapshot that the daemon publishes lacks them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +30,8 @@ def topic_digest(name: str, topic_id: str | None, rows: Iterable[Row]) -> int:
 def cluster_digest(topics: int, brokers: Mapping[int, int], shutting_down: Iterable[int]) -> str:
     """The digest of a cluster, 16 hexadecimal digits.
 
-    :param topics: sum of the hashes of its topics
-    :param brokers: epochs by the ids of registered brokers
+    :param topics: the sum of the hashes of its topics
+    :param brokers: the broker epochs by the ids of registered brokers
     """
     total = topics
     total += sum(_hash(f"broker {broker} {epoch}") for broker, epoch in brokers.items())
@@ -40,24 +40,24 @@ def cluster_digest(topics: int, brokers: Mapping[int, int], shutting_down: Itera
 
 
 class RunningDigest:
-    """The sum over topics that change one by one."""
+    """The sum of the hashes of topics, updated topic by topic."""
 
     def __init__(self) -> None:
         self._topics: dict[str, int] = {}
         self._total = 0
 
     def update(self, name: str, topic_id: str | None, rows: Iterable[Row]) -> None:
-        """A topic is new or has changed."""
+        """Add or replace a topic."""
         now = topic_digest(name, topic_id, rows)
         self._total += now - self._topics.get(name, 0)
         self._topics[name] = now
 
     def forget(self, name: str) -> None:
-        """A topic is gone; one that was not there makes no difference."""
+        """Remove a topic; an unknown topic is ignored."""
         self._total -= self._topics.pop(name, 0)
 
     def names(self) -> Iterable[str]:
-        """The topics that are in it."""
+        """The topics in the digest."""
         return self._topics.keys()
 
     def of(self, brokers: Mapping[int, int], shutting_down: Iterable[int]) -> str:
@@ -66,21 +66,21 @@ class RunningDigest:
 
 
 class FoldDigest:
-    """The digest of a state that is being folded: only topics that records have touched are looked at again."""
+    """The digest of a folded state. Only topics that records have changed are hashed again."""
 
     def __init__(self) -> None:
         self._running = RunningDigest()
         self._touched: set[str] = set()
 
-    def see(self, record: Record) -> None:
-        """The next record of the fold."""
+    def add(self, record: Record) -> None:
+        """Note the topics that the next record of the fold changes."""
         if isinstance(record, SnapshotBegin):
             self._touched.update(self._running.names())
         elif type(record) in FOLDS:
             self._touched.update(names_of(record))
 
     def of(self, state: ClusterState) -> str:
-        """The digest of the state that all records seen so far have led to."""
+        """The digest of ``state``, which must be the state after all records so far."""
         for name in self._touched:
             topic = state.topics.get(name)
             if topic is None:
@@ -92,7 +92,7 @@ class FoldDigest:
 
 
 def digest_of(state: ClusterState) -> str:
-    """The digest of a folded state, from nothing."""
+    """The digest of a folded state, computed anew."""
     running = RunningDigest()
     for name, topic in state.topics.items():
         running.update(name, topic.topic_id, _rows(topic.partitions))
@@ -113,11 +113,11 @@ def _number(row: Row) -> int:
 
 def _line(number: int, state: PartitionState, assignment: ReplicaAssignment, leadership: LeaderAndIsr | None) -> str:
     replicas, adding, removing = assignment
-    said = f"{number} {state._value_} {replicas} {adding} {removing}"  # ``value`` is a Python call
+    text = f"{number} {state._value_} {replicas} {adding} {removing}"  # ``value`` is a Python call
     if leadership is None:
-        return said
+        return text
     leader, leader_epoch, isr, controller_epoch, partition_epoch, recovery = leadership
-    return f"{said} {leader} {leader_epoch} {isr} {controller_epoch} {partition_epoch} {recovery._value_}"
+    return f"{text} {leader} {leader_epoch} {isr} {controller_epoch} {partition_epoch} {recovery._value_}"
 
 
 def _hash(text: str) -> int:

@@ -1,6 +1,6 @@
-"""The envelope of a record: in the audit log, and in the memory of the process that wrote it.
+"""The envelope of a record, in the audit log and in the memory of the process, and the stamps in it.
 
-Records change the stamps in it: the controller epoch and the event.
+The stamps are the controller epoch and the event. Some records change them for the records after them.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from controllerd.record.records import EventBegin, EventEnd, Record, TermRecord
 TERM_BEGINS: Final = frozenset({"elected", "renewed"})
 """Changes of the role that begin a term."""
 TERM_ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
-"""Changes of the role that end one."""
+"""Changes of the role that end a term."""
 NO_TERM: Final = frozenset({"held", "refused"})
-"""Changes that begin and end none: the epoch in them is another controller's, or an old one."""
+"""Changes that begin and end no term: their epoch is another controller's or an old one."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord(Record):
-    """A record of a kind that this version does not know, as a reader may hand it on; never written."""
+    """A record of a kind that this version does not know. Readers may return it; it is never written."""
 
     kind: ClassVar[str] = "unknown"
 
@@ -27,10 +27,10 @@ class UnknownRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The fields around the record.
+    """The fields of a line around its record.
 
-    ``seq`` counts from 1 per ``node`` and ``boot``; ``(cluster, epoch, node, boot, seq)`` orders. ``epoch`` is the
-    controller epoch of the writer's term (0: none) and ``event`` the number of the event being handled (0: none).
+    ``seq`` counts from 1 per ``node`` and ``boot``; records sort by ``(cluster, epoch, node, boot, seq)``. ``epoch`` is
+    the controller epoch of the writer's term (0: none) and ``event`` the number of the event being handled (0: none).
     ``ts_ms`` is wall clock, for display only; ``mono_ns`` never goes back within a boot.
     ``prev`` is the SHA-256 of the line before, in hex, without its newline.
     """
@@ -49,31 +49,31 @@ class Envelope:
 
 
 class RecentRecord(NamedTuple):
-    """A record that is remembered in memory: when it was written, and by the handler of which event."""
+    """A record in memory, with its time and with the event during which it was written."""
 
     number: int
-    """Counts from 1 since this process started."""
+    """The number of the record since the start of this process, from 1."""
     at_ms: int
-    """Wall clock."""
+    """Wall clock, milliseconds since 1970."""
     epoch: int
-    """Controller epoch of the term; 0 outside of one."""
+    """The controller epoch; 0 outside a term."""
     event: int
-    """The event's number in the queue; 0 outside of events."""
+    """The number of the event; 0 outside an event."""
     event_name: str
     record: Record
 
 
 def rows_of(record: Record) -> int:
-    """Count the partitions (or other rows) that a record has in its columns; 1 for one without columns."""
+    """Count the rows (for example, partitions) in the columns of a record; 1 for a record without columns."""
     columns = getattr(record, "topics", None) or getattr(record, "partitions", None)
     return len(columns) if isinstance(columns, tuple | list) and columns else 1
 
 
 class Stamps:
-    """The controller epoch and the event of the records to come: a record alone does not know them.
+    """The controller epoch and the event for the stamps of the next record.
 
-    The record that begins a term or an event carries its stamp already, and the record that ends one carries it still.
-    So each record is shown twice: to ``before`` when it is about to be stamped, and to ``after`` when it has been.
+    The record that begins a term or an event already has its stamp, and so has the record that ends one. So each record
+    is passed twice: to ``before`` before it is stamped, and to ``after`` afterwards.
     """
 
     def __init__(self) -> None:
@@ -84,14 +84,14 @@ class Stamps:
         self.event_name = ""
 
     def before(self, record: Record) -> None:
-        """Begin what the record begins."""
+        """Begin the term or event that the record begins."""
         if isinstance(record, EventBegin):
             self.event, self.event_name = record.number, record.name
         elif isinstance(record, TermRecord) and record.change in TERM_BEGINS:
             self.epoch = record.controller_epoch
 
     def after(self, record: Record) -> None:
-        """End what the record ends."""
+        """End the term or event that the record ends."""
         if isinstance(record, EventEnd):
             self.event, self.event_name = 0, ""
         elif isinstance(record, TermRecord) and record.change in TERM_ENDS:

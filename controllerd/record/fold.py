@@ -1,8 +1,8 @@
-"""Rebuilds the controller's state of the cluster from the records of the audit log. Pure.
+"""Rebuilds the controller's state of the cluster from the audit log, and compares it with ZooKeeper. Pure.
 
-Each epoch opens with a snapshot and may have periodic ones, so a fold may begin at any ``SnapshotBegin``; records
-before the first one that say nothing about a known topic leave no trace. What a record changes is in the description
-of its kind (``record.families``).
+Each epoch begins with a snapshot and may have periodic ones, so a fold may begin at any ``SnapshotBegin``. Before the
+first snapshot, records about unknown topics have no effect. ``record.families`` describes each kind of record, together
+with the function that applies it; ``FOLDS`` has that function by type of record.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from controllerd.record.state import ClusterState
 
 
 def apply(state: ClusterState, envelope: Envelope, record: Record) -> None:
-    """Let a record change the state. Records that change nothing only move ``seq`` and ``ts_ms``."""
+    """Apply a record to the state. A record that changes nothing only sets ``seq`` and ``ts_ms``."""
     state.seq, state.ts_ms = envelope.seq, envelope.ts_ms
     fold = FOLDS.get(type(record))
     if fold is not None:
@@ -29,7 +29,7 @@ def apply(state: ClusterState, envelope: Envelope, record: Record) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The state that the caller read from ZooKeeper; a partition without state znode is absent from ``leaderships``."""
+    """The state read from ZooKeeper. A partition without a state znode is absent from ``leaderships``."""
 
     topic_ids: Mapping[str, str | None]
     assignments: Mapping[TopicPartition, ReplicaAssignment]

@@ -1,4 +1,4 @@
-"""Checks a log against everything that must hold, record by record: in the daemon, in tests, or in a replay. Pure."""
+"""Checks a log against all rules, record by record: in the daemon, in tests, or in a replay. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -36,7 +36,7 @@ from controllerd.record.rules import (
     states,
     writes,
 )
-from controllerd.record.rules.base import CurrentEvent, Entry, Evidence, Rule, Severity
+from controllerd.record.rules.base import CheckedRecord, CurrentEvent, Evidence, Rule, Severity
 from controllerd.record.state import ClusterState
 
 RULES: Final[tuple[type[Rule], ...]] = (
@@ -44,60 +44,60 @@ RULES: Final[tuple[type[Rule], ...]] = (
     writes.WritesAreFenced,
     requests.RequestsAreOfTheTerm,
     writes.FencingHolds,
-    events.NothingMovesOutsideOfATerm,
+    events.NothingChangesOutsideOfATerm,
     writes.IsrIsNeverEmpty,
     leaderships.IsrIsAssigned,
     writes.IsrGrowsByLiveBrokers,
     writes.LeaderIsInIsr,
-    requests.NobodyIsDeleted,
+    requests.DeletedLeaderOnlyInMetadata,
     requests.LeaderAndIsrNeverGoesBack,
     requests.MetadataNeverGoesBack,
     writes.LeaderEpochRises,
     requests.PartitionEpochsAreRead,
-    leaderships.UncleanIsDecided,
+    leaderships.UncleanLeaderIsDecided,
     leaderships.FirstEligibleLeads,
     reassignments.ReassignmentsKeepTheirSteps,
-    reassignments.OnlyWhatWasAskedForChanges,
-    states.ReplicaMovesAreLegal,
-    states.PartitionMovesAreLegal,
+    reassignments.OnlyReassignedPartitionsChange,
+    states.ReplicaTransitionsAreLegal,
+    states.PartitionTransitionsAreLegal,
     deletions.DeletedReplicasAreOutOfSync,
     deletions.AssignedReplicasAreKept,
-    deletions.TopicsGoLast,
+    deletions.TopicsAreDeletedLast,
     requests.MetadataComesFirst,
-    events.MembershipIsTold,
-    events.NewcomersGetEverything,
+    events.LiveBrokersAreSent,
+    events.StartedBrokersGetFullState,
     writes.TopicIdStays,
     requests.BrokerEpochsAreCurrent,
     events.OneReplyPerCall,
-    responses.AnswersInOrder,
+    responses.ResponsesInOrder,
     states.SnapshotsAreComplete,
     states.DigestsAgree,
     deletions.DeletionsAreCounted,
-    leaderships.LeaderAsksForIsr,
-    leaderships.RecoveryIsEarned,
+    leaderships.OnlyLeaderAltersIsr,
+    leaderships.LeaderEndsRecovery,
     liveness.LeaderlessPartitionsAreLed,
-    liveness.RequestsGoOn,
+    liveness.WorkMakesProgress,
     promises.WatchesAreFollowed,
     writes.QuarantineIsRespected,
-    writes.DoubtEndsFirst,
+    writes.AmbiguousWritesAreResolvedFirst,
     promises.ProducerIdsAreDisjoint,
     states.LogIsWhole,
-    events.NothingHadToBeStopped,
+    events.NoBreachAtRuntime,
 )
 TITLES: Final[Mapping[str, str]] = {rule.id: rule.title for rule in reversed(RULES)}
 """The title of each invariant, by its id."""
 
 
-def _sees_leaderships(rule: type[Rule]) -> bool:
+def _checks_leaderships(rule: type[Rule]) -> bool:
     return rule.kinds is None or LeadershipRecord in rule.kinds
 
 
 GROUPS: Final[tuple[tuple[type[Rule], ...], ...]] = (
-    tuple(rule for rule in RULES if _sees_leaderships(rule)),
-    tuple(rule for rule in RULES if not _sees_leaderships(rule)),
+    tuple(rule for rule in RULES if _checks_leaderships(rule)),
+    tuple(rule for rule in RULES if not _checks_leaderships(rule)),
 )
-"""All rules in two parts of about equal cost: those of the first share what it takes to tell a change of leadership."""
-_PICTURE: Final[frozenset[type[Record]]] = frozenset({
+"""All rules in two groups of about equal cost. The first group has the rules that need the changes of leaderships."""
+_SNAPSHOT_KINDS: Final[frozenset[type[Record]]] = frozenset({
     AssignmentRecord,
     BrokersRecord,
     PendingDeletionsRecord,
@@ -110,10 +110,10 @@ _PICTURE: Final[frozenset[type[Record]]] = frozenset({
     SnapshotBegin,
     TopicsRecord,
 })  # fmt: skip
-"""The kinds in a periodic snapshot: within one they show no change."""
-_BORDERS: Final = frozenset({SnapshotBegin, SnapshotEnd, TermRecord})
+"""The kinds of records in a periodic snapshot, in which they are no changes."""
+_MODE_CHANGES: Final = frozenset({SnapshotBegin, SnapshotEnd, TermRecord})
 SUMMARY: Final = "summary"
-"""The level of a log without the records on which many rules rest."""
+"""The level of a log that lacks the records which many rules need."""
 LEFT_OUT_OF_SUMMARIES: Final[frozenset[type[Record]]] = frozenset({
     DecisionRecord,
     ReplicaStateRecord,
@@ -122,13 +122,13 @@ LEFT_OUT_OF_SUMMARIES: Final[frozenset[type[Record]]] = frozenset({
 })  # fmt: skip
 
 
-def is_told_by_summaries(rule: Rule | type[Rule]) -> bool:
-    """Whether a log of the level ``SUMMARY`` has all records that the rule rests on."""
+def is_checkable_in_summaries(rule: Rule | type[Rule]) -> bool:
+    """Whether a log of the level ``SUMMARY`` has all records that the rule needs."""
     return rule.kinds is None or rule.kinds.isdisjoint(LEFT_OUT_OF_SUMMARIES)
 
 
 class Violation(NamedTuple):
-    """An invariant that does not hold, where, and what shows it. ``seq`` 0: only the complete log shows it."""
+    """A violated rule, its place and its evidence. ``seq`` 0 means that only the complete log shows the violation."""
 
     id: str
     seq: int
@@ -136,15 +136,15 @@ class Violation(NamedTuple):
     node: int = 0
     boot: str = ""
     seqs: tuple[int, ...] = ()
-    """The records of that node and boot that show it, in order; at most ``MOST_SEQS``."""
+    """The records of that node and boot that prove it, in order; at most ``MOST_SEQS``."""
     severity: Severity = "error"
 
 
 class _Boot:
-    """The log of one boot of one node; ``shared`` are the rules that speak about all nodes.
+    """Checks the log of one boot of one node. ``shared`` are the rules about all nodes.
 
-    A log whose beginning is gone is judged from its first complete periodic snapshot, or its next term on. Of a log of
-    a lower level only what is in it is judged.
+    A log without its beginning is checked from its first complete periodic snapshot or its next term on. In a log of a
+    lower level, rules without their records are not checked.
     """
 
     def __init__(self, rules: Iterable[type[Rule]], shared: Sequence[Rule], *, is_cut: bool) -> None:
@@ -155,48 +155,48 @@ class _Boot:
         self._is_cut = is_cut
         self._level = ""
         self._is_periodic = False
-        """In the middle of a periodic snapshot, whose rows are no changes."""
+        """Whether the current record is within a periodic snapshot, whose rows are no changes."""
 
-    def see(self, envelope: Envelope, record: Record) -> list[Violation]:
-        """The next record, and what it violates."""
+    def check(self, envelope: Envelope, record: Record) -> list[Violation]:
+        """Check the next record and return its violations."""
         event, state, kind = self.event, self.state, type(record)
-        if kind in _BORDERS:
-            self._see_border(record)
-        is_row = self._is_cut or (self._is_periodic and kind in _PICTURE and envelope.event == 0)
+        if kind in _MODE_CHANGES:
+            self._set_mode(record)
+        is_row = self._is_cut or (self._is_periodic and kind in _SNAPSHOT_KINDS and envelope.event == 0)
         found: list[Violation] = []
-        event.see(envelope, record)
+        event.add(envelope, record)
         rules = self._by_kind.get((kind, is_row))
         if rules is None:
             rules = self._by_kind[kind, is_row] = self._rules_for(kind, is_row)
         if rules:
             changes = event.changes(record, state) if kind is LeadershipRecord else ()
-            entry = Entry(envelope, record, state, event.name, event.detail, changes, self._is_cut)
-            found = [self._violation(rule, said, envelope) for rule in rules for said in rule.see(entry)]
+            checked = CheckedRecord(envelope, record, state, event.name, event.detail, changes, self._is_cut)
+            found = [self._violation(rule, said, envelope) for rule in rules for said in rule.check(checked)]
         apply(state, envelope, record)
         return found
 
-    def _see_border(self, record: Record) -> None:
-        """Judge the records to come otherwise."""
+    def _set_mode(self, record: Record) -> None:
+        """Set how the following records are checked."""
         if isinstance(record, SnapshotBegin):
             self._is_periodic = record.periodic
             if record.level != self._level:
                 self._level = record.level
                 self._by_kind.clear()
         elif isinstance(record, SnapshotEnd):
-            # The opening one says nothing of the term, which was announced before it and may be lost.
+            # A snapshot at the beginning of a term does not complete the state: the record of the term may be lost.
             self._is_cut = self._is_cut and not self._is_periodic
             self._is_periodic = False
         elif isinstance(record, TermRecord) and record.change in TERM_BEGINS:
             self._is_cut = False
 
     def _rules_for(self, kind: type[Record], is_row: bool) -> list[Rule]:
-        """The rules that look at records of this kind; what is no change is not for all of them."""
+        """The rules that check records of this kind. Rows that are no changes are checked by some rules only."""
         rules = [rule for rule in self._rules if rule.kinds is None or kind in rule.kinds]
         if self._level == SUMMARY:
-            rules = [rule for rule in rules if is_told_by_summaries(rule)]
+            rules = [rule for rule in rules if is_checkable_in_summaries(rule)]
         if not is_row:
             return rules
-        return [rule for rule in rules if rule.kinds is None or (rule.sees_pictures and kind in _PICTURE)]
+        return [rule for rule in rules if rule.kinds is None or (rule.checks_snapshot_rows and kind in _SNAPSHOT_KINDS)]
 
     def _violation(self, rule: Rule, said: str | Evidence, envelope: Envelope) -> Violation:
         evidence = said if isinstance(said, Evidence) else Evidence(said)
@@ -206,9 +206,9 @@ class _Boot:
 
 
 class InvariantChecker:
-    """Give it the records in order; logs of several nodes may be mixed as long as each is in order.
+    """Checks records in order. Logs of several nodes may be interleaved, if each is in order.
 
-    ``rules`` may be some of them: rules know nothing of each other, so that ``GROUPS`` of them may run side by side.
+    ``rules`` may be a selection: rules are independent of each other, so that ``GROUPS`` may run in parallel.
     """
 
     def __init__(self, rules: Iterable[type[Rule]] = RULES) -> None:
@@ -216,20 +216,20 @@ class InvariantChecker:
         self._boots: dict[tuple[str, int, str], _Boot] = {}
         self._shared = [rule() for rule in self._chosen if rule.across_nodes]
 
-    def see(self, envelope: Envelope, record: Record) -> list[Violation]:
-        """The next record, and what it violates."""
+    def check(self, envelope: Envelope, record: Record) -> list[Violation]:
+        """Check the next record and return its violations."""
         key = (envelope.cluster, envelope.node, envelope.boot)
         boot = self._boots.get(key)
         if boot is None:
             boot = self._boots[key] = _Boot(self._chosen, self._shared, is_cut=envelope.seq > 1)
-        return boot.see(envelope, record)
+        return boot.check(envelope, record)
 
     def finish(self) -> list[Violation]:
         """The violations that only the complete log shows."""
-        return [_at_the_end(rule, said) for rule in self._shared for said in rule.finish()]
+        return [_final_violation(rule, said) for rule in self._shared for said in rule.finish()]
 
 
-def _at_the_end(rule: Rule, said: str | Evidence) -> Violation:
+def _final_violation(rule: Rule, said: str | Evidence) -> Violation:
     evidence = said if isinstance(said, Evidence) else Evidence(said)
     if evidence.at is None:
         return Violation(rule.id, 0, evidence.text, severity=rule.severity)
@@ -241,5 +241,5 @@ def check(log: Iterable[tuple[Envelope, Record]], rules: Iterable[type[Rule]] = 
     """Every violation in a complete log."""
     checker = InvariantChecker(rules)
     for envelope, record in log:
-        yield from checker.see(envelope, record)
+        yield from checker.check(envelope, record)
     yield from checker.finish()

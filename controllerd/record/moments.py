@@ -1,4 +1,4 @@
-"""Moments and durations as people write and read them: always UTC unless they say otherwise. Pure."""
+"""Parses and formats moments and durations. Times are UTC unless they have another offset. Pure."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -13,14 +13,14 @@ NOTHING: Final = "–"  # noqa: RUF001  (a dash is meant)
 
 
 class BadMoment(ValueError):
-    """The text is no moment; the message says what is."""
+    """The text is no timestamp; the message gives the accepted formats."""
 
 
 def parse_moment(text: str) -> int:
-    """Milliseconds since 1970 of ``2026-01-31T03:14:00Z``, of another offset, or of the milliseconds themselves.
+    """Parse a timestamp (``2026-01-31T03:14:00Z``, or another offset) or a number of milliseconds since 1970.
 
-    Without an offset it is UTC.
-    :raises BadMoment: it is none of these
+    Without an offset the time is UTC.
+    :raises BadMoment: the text is none of these
     """
     try:
         if _NUMBER.fullmatch(text):
@@ -32,12 +32,12 @@ def parse_moment(text: str) -> int:
 
 
 def _ms(aware: datetime) -> int:
-    """:raises OverflowError: no calendar has such a day in UTC"""
+    """Milliseconds since 1970. :raises OverflowError: the day in UTC is outside of the calendar"""
     return (aware.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def moment(ms: int | None) -> str:
-    """As ``2026-01-31T03:14:07.123Z``; what no calendar has stays a number."""
+    """Format as ``2026-01-31T03:14:07.123Z``; a value outside of the calendar stays a number."""
     if ms is None:
         return NOTHING
     if not _EARLIEST_MS <= ms <= _LATEST_MS:
@@ -46,13 +46,13 @@ def moment(ms: int | None) -> str:
 
 
 def second(ms: int) -> str:
-    """As ``2026-01-31T03:14:07Z``: without the milliseconds."""
+    """Format as ``2026-01-31T03:14:07Z``, without milliseconds."""
     text = moment(ms)
     return f"{text[:-5]}Z" if text.endswith("Z") else text
 
 
 def duration(us: int | None) -> str:
-    """In the units that matter: ``850 µs``, ``250 ms``, ``63.2 s``, ``4 min 12 s``, ``3 h 05 min``, ``2 d 4 h``."""
+    """Format in suitable units: ``850 µs``, ``250 ms``, ``63.2 s``, ``4 min 12 s``, ``3 h 05 min``, ``2 d 4 h``."""
     if us is None:
         return STILL_LASTS
     if us < 0:
@@ -66,7 +66,7 @@ def duration(us: int | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Three digits that matter, no zeros after the point."""
+    """Format with three significant digits, without trailing zeros."""
     text = f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

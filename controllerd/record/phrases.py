@@ -1,4 +1,4 @@
-"""The topics and partitions that a record names, and the parts of which sentences about records are made. Pure."""
+"""The topics and partitions that a record names, and phrases for the sentences about records. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ _NAMED: Final = 3
 
 
 def topics_of(record: Record) -> list[str]:
-    """The topics that a record names, in order, each once; at most ``TOPICS_SHOWN``."""
+    """The distinct topics that a record names, in order; at most ``TOPICS_SHOWN``."""
     return list(islice(dict.fromkeys(names_of(record)), TOPICS_SHOWN))
 
 
 def names_of(record: Record) -> Sequence[str]:
-    """The topic of each row; none for a record that is about none, or only counts them."""
+    """The topic of each row; empty for a record that names no topics."""
     names = getattr(record, "topics", None) or getattr(record, "names", None)
     return names if isinstance(names, list) else ()
 
 
 def partitions_of(record: Record) -> int:
-    """The number of partitions that a record is about."""
+    """The number of partitions that a record names."""
     rows = getattr(record, "partitions", None)
     return len(rows) if isinstance(rows, list) and hasattr(record, "topics") else 0
 
 
 def partitions_phrase(record: Record, noun: str = "partition") -> str:
-    """``payments-7``, or ``12 partitions of payments``, or ``40 partitions of 6 topics``."""
+    """Name partitions: ``payments-7``, or ``12 partitions of payments``, or ``40 partitions of 6 topics``."""
     topics = names_of(record)
     partitions: Sequence[int] = getattr(record, "partitions", ())
     if len(partitions) == 1:
@@ -41,23 +41,23 @@ def partitions_phrase(record: Record, noun: str = "partition") -> str:
 
 
 def listed(names: Sequence[object]) -> str:
-    """``a, b, c and 4 more``."""
+    """List names: ``a, b, c and 4 more``."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(map(str, names[:_NAMED])) + more
 
 
 def tally(values: Sequence[str]) -> str:
-    """The most frequent values, each with its number."""
+    """List the most frequent values, each with its number."""
     return ", ".join(f"{number} {value}" for value, number in Counter(values).most_common(_NAMED))
 
 
 def because(reason: str | None) -> str:
-    """``: reason``, or nothing where there is none."""
+    """The phrase ``: reason``; empty without a reason."""
     return f": {reason}" if reason else ""
 
 
 def transitions_phrase(before: Sequence[str], after: Sequence[str]) -> str:
-    """The most frequent transitions with their numbers; equal ones are recognised without counting each row."""
+    """List the most frequent transitions with their numbers. Equal rows are recognised without counting each one."""
     rows = len(before)
     if rows and before.count(before[0]) == after.count(after[0]) == rows:
         moves = [((before[0], after[0]), rows)]

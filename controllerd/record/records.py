@@ -1,9 +1,11 @@
-"""The schema of the audit log: every kind of record as a typed value (``record.kinds`` lists all by name).
+"""The schema of the audit log: the types of its records (``record.kinds`` lists all kinds by name).
 
 A line of the log is the envelope (``v, kind, cluster, node, boot, seq, epoch, event, ts_ms, mono_ns, prev``, added by
 the writer; ``record.envelope``) around ``data``, the fields of one record. Many partitions are columns of one record,
 at most ``MAX_ROWS`` each.
-Standard library only. Schema changes are additive; ``SCHEMA_VERSION`` grows when the meaning of a field changes.
+
+The module uses the standard library only. Schema changes are additive; ``SCHEMA_VERSION`` grows when the meaning of a
+field changes.
 """
 
 from collections.abc import Mapping
@@ -33,9 +35,11 @@ class SessionRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class TermRecord(Record):
-    """``elected``, ``renewed`` begin a term; ``ended``, ``resigned``, ``fenced``, ``expired``, ``unavailable`` end one.
+    """A change of the role: the beginning of a term, its end, or the reason why none began.
 
-    ``held`` and ``refused`` say why none began; the epoch of ``held`` is the holder's, 0 where it was not read.
+    ``elected`` and ``renewed`` begin a term; ``ended``, ``resigned``, ``fenced``, ``expired``, ``unavailable`` end one.
+
+    ``held`` and ``refused`` say why no term began. The epoch of ``held`` is the holder's, 0 if it was not read.
     """
 
     kind: ClassVar[str] = "term"
@@ -48,7 +52,7 @@ class TermRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord(Record):
-    """The effective configuration at the start of the daemon, and when an operator had something remembered."""
+    """The effective configuration, at the start of the daemon and when an operator stored a setting."""
 
     kind: ClassVar[str] = "config"
     values: Mapping[str, object]
@@ -56,12 +60,12 @@ class ConfigRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBegin(Record):
-    """What follows, up to ``SnapshotEnd``, is everything that was loaded at the start of this epoch.
+    """The beginning of a snapshot. The records up to ``SnapshotEnd`` have the state loaded at the start of this epoch.
 
-    ``periodic``: everything that is known in the middle of an epoch, so that a replay may begin here. It is written
-    between events: rows of the snapshot have the event number 0, those with another one are changes as ever. To a
-    replay that began earlier it says nothing new. ``level`` is what ``audit.level`` was, ``epoch_zk_version`` that of
-    the term (0 at its opening, where its own record says it).
+    A ``periodic`` snapshot has the state in the middle of an epoch, so that a replay may begin with it. It is written
+    between events: its rows have the event number 0, and records with another event number are changes as usual. For a
+    replay that began earlier it has no new content. ``level`` is ``audit.level``; ``epoch_zk_version`` is that of the
+    term (0 in the first snapshot of a term, whose own record has it).
     """
 
     kind: ClassVar[str] = "snapshot_begin"
@@ -73,7 +77,7 @@ class SnapshotBegin(Record):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEnd(Record):
-    """The load is complete, with the counts that a reader must arrive at."""
+    """The end of a snapshot, with the counts that the folded state must have."""
 
     kind: ClassVar[str] = "snapshot_end"
     brokers: int
@@ -83,7 +87,7 @@ class SnapshotEnd(Record):
 
 @dataclass(frozen=True, slots=True)
 class DigestRecord(Record):
-    """The digest (``record.digest``) of the controller's own picture at this moment, computed without any record."""
+    """The digest (``record.digest``) of the controller's own state at this moment, computed without the records."""
 
     kind: ClassVar[str] = "digest"
     digest: str
@@ -93,7 +97,7 @@ class DigestRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class EventBegin(Record):
-    """An event's handling begins; the envelope's ``event`` is its number, here as well."""
+    """The handling of an event begins. The envelope of this record has the event's number already."""
 
     kind: ClassVar[str] = "event_begin"
     number: int
@@ -105,7 +109,7 @@ class EventBegin(Record):
 
 @dataclass(frozen=True, slots=True)
 class EventEnd(Record):
-    """An event ended: ``done``, ``refused`` (not granted, or not here), ``error``, ``moved`` or ``unavailable``."""
+    """The handling of an event ended: ``done``, ``refused``, ``error``, ``moved`` or ``unavailable``."""
 
     kind: ClassVar[str] = "event_end"
     number: int
@@ -119,8 +123,8 @@ class EventEnd(Record):
 class ReplyRecord(Record):
     """A call was answered.
 
-    ``remaining``: how many partitions a broker that is to stop still led, in the answer to its controlled shutdown or
-    drain; None in every other answer, and where the request was refused.
+    ``remaining`` is in the answer to a controlled shutdown or a drain: the number of partitions that the broker still
+    leads. It is None in every other answer, and if the request was refused.
     """
 
     kind: ClassVar[str] = "reply"
@@ -142,7 +146,7 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokersRecord(Record):
-    """Brokers that became live (or changed), died, or began a controlled shutdown."""
+    """Brokers that became live (or changed), failed, or began a controlled shutdown."""
 
     kind: ClassVar[str] = "brokers"
     live: list[BrokerRow] = field(default_factory=list)
@@ -152,7 +156,7 @@ class BrokersRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class TopicsRecord(Record):
-    """Topics that became known or were read or written anew; columns."""
+    """Topics that became known, or were read or written again; columns."""
 
     kind: ClassVar[str] = "topics"
     names: list[str]
@@ -162,7 +166,7 @@ class TopicsRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class TopicsForgotten(Record):
-    """Topics that are gone."""
+    """Topics that no longer exist."""
 
     kind: ClassVar[str] = "topics_forgotten"
     names: list[str]
@@ -220,7 +224,7 @@ class ReplicaStateRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord(Record):
-    """Something was asked and not done: transitions, elections, writes; ``reasons`` says why, one per row."""
+    """Transitions, elections or writes that were refused; ``reasons`` has the reason of each row."""
 
     kind: ClassVar[str] = "refused"
     what: str
@@ -231,7 +235,7 @@ class RefusedRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord(Record):
-    """Leaders that an election decided on, before they were written; columns."""
+    """The results of elections, before they are written; columns."""
 
     kind: ClassVar[str] = "decision"
     strategy: str
@@ -244,7 +248,7 @@ class DecisionRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class OfflineDirsRecord(Record):
-    """The partitions of a broker that sit on a failed log directory; ``continues``: and those of the record before."""
+    """The partitions of a broker on failed log directories. ``continues``: the record continues the previous one."""
 
     kind: ClassVar[str] = "offline_dirs"
     broker: int
@@ -264,7 +268,7 @@ class QuarantineRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord(Record):
-    """A znode that cannot be understood; ``content``: its beginning in base64, empty where it may hold passwords."""
+    """An unreadable znode. ``content`` is its beginning in base64, or empty if it may hold passwords."""
 
     kind: ClassVar[str] = "rejected"
     path: str
@@ -287,7 +291,7 @@ class DeletionRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class PendingDeletionsRecord(Record):
-    """The replicas that a broker must still delete, with the ids of their topics; ``continues`` the record before."""
+    """The pending replica deletions of a broker, with topic ids. ``continues``: it continues the previous record."""
 
     kind: ClassVar[str] = "debt"
     broker: int
@@ -309,10 +313,10 @@ class ReassignmentRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class ZkWriteRecord(Record):
-    """One transaction; columns per operation without the fence.
+    """A ZooKeeper transaction; columns with its operations, without the check of the fence.
 
-    ``fence`` is the version of ``/controller_epoch`` that it demanded (-1: unfenced); ``results`` are ``ok`` or
-    ZooKeeper's error; ``ambiguous`` says that the answer was lost and the outcome was read back.
+    ``fence`` is the version of ``/controller_epoch`` that it required (-1: unfenced). ``results`` are ``ok`` or
+    ZooKeeper's error. ``ambiguous``: the response was lost, and the outcome was read back.
     """
 
     kind: ClassVar[str] = "zk"
@@ -329,14 +333,14 @@ class ZkWriteRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord(Record):
-    """A control request was queued for brokers; those that got an equal body share one record. Columns.
+    """A control request that was queued for brokers; brokers with an equal body share one record. Columns.
 
-    StopReplica has no ``leaders`` and ``partition_epochs``; ``delete`` is StopReplica's, ``is_new`` LeaderAndIsr's.
-    A request of more than ``MAX_ROWS`` partitions is several records; ``continues`` marks all but the first.
-    ``unnamed``: so many partitions of the request that are not in the columns. Below the level ``full`` LeaderAndIsr
-    and UpdateMetadata name none: what they say of a partition stands in the records of its leadership. The first of
-    several records counts those of the others so. ``led``: of LeaderAndIsr's unnamed ones, how many each of
-    ``brokers`` leads.
+    StopReplica has no ``leaders`` and ``partition_epochs``. Only StopReplica has ``delete``, and only LeaderAndIsr has
+    ``is_new``. A request of more than ``MAX_ROWS`` partitions has several records; ``continues`` marks all but the
+    first. ``unnamed`` is the number of its partitions that are not in the columns. Below the level ``full``,
+    LeaderAndIsr and UpdateMetadata name no partition, because the leadership records have the content. The first of
+    several records counts the partitions of the others in ``unnamed``. ``led``: the number of LeaderAndIsr's unnamed
+    partitions that each of ``brokers`` leads.
     """
 
     kind: ClassVar[str] = "request"
@@ -359,7 +363,7 @@ class RequestRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class ResponseRecord(Record):
-    """A broker answered. ``errors`` are per partition (``topic-partition`` to code), without those that are 0."""
+    """A broker's response. ``errors`` has the error code of each failed partition, by ``topic-partition``."""
 
     kind: ClassVar[str] = "response"
     broker: int
@@ -376,7 +380,7 @@ class ResponseRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class AlarmRecord(Record):
-    """Something that an operator must know: bad input, a refusal, a defect."""
+    """A problem that an operator must know about: bad input, a refusal, a defect."""
 
     kind: ClassVar[str] = "alarm"
     what: str
@@ -385,7 +389,7 @@ class AlarmRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class GapRecord(Record):
-    """Records were lost because they could not be written; never silent."""
+    """Records that were lost because they could not be written. Every loss is declared by such a record."""
 
     kind: ClassVar[str] = "gap"
     lost: int

@@ -28,13 +28,13 @@ _ORDER: Final[Mapping[type[ControlRequest], int]] = {
 def request_records(
     requests: Sequence[tuple[BrokerId, ControlRequest]], *, names_partitions: bool = True
 ) -> Iterator[Record]:
-    """The requests of a flush; brokers that get an equal body share a record, and each broker's order stays exact.
+    """Make the records of the requests of a flush. Brokers with an equal body share a record.
 
-    Unless it ``names_partitions``, of LeaderAndIsr and UpdateMetadata there is only how many partitions they have.
+    Without ``names_partitions``, the records of LeaderAndIsr and UpdateMetadata only count their partitions.
 
-    A flush is one or more rounds; in a round a broker gets at most one LeaderAndIsr, UpdateMetadata and StopReplica,
-    in this order, so records ordered by round and API are in order for every broker. They are made one by one, so that
-    the caller may do something else in between.
+    Each broker's order stays exact. A flush has one or more rounds. In a round a broker gets at most one LeaderAndIsr,
+    UpdateMetadata and StopReplica, in this order, so records ordered by round and API are in order for every broker.
+    The records are made one by one, so that the caller may yield to the event loop between them.
     """
     steps: dict[tuple[int, int], list[_Shared]] = {}
     last: dict[BrokerId, tuple[int, int]] = {}
@@ -47,13 +47,14 @@ def request_records(
 
 
 def _next_step(last: tuple[int, int] | None, order: int) -> tuple[int, int]:
+    """The round and the order within it of a broker's next request, after the step of its last one."""
     if last is None:
         return 0, order
     return (last[0], order) if order > last[1] else (last[0] + 1, order)
 
 
 class _Shared:
-    """One body and the brokers that get it."""
+    """One body, and the brokers to which it is sent."""
 
     def __init__(self, request: ControlRequest) -> None:
         self.request = request
@@ -100,7 +101,7 @@ def _unnamed(shared: _Shared, request: LeaderAndIsrRequest | UpdateMetadataReque
 
 
 def _with_unnamed(record: RequestRecord, request: ControlRequest, named: int) -> RequestRecord:
-    """A record that names the first partitions of a request and counts the others."""
+    """The record with the number of partitions of the request that it does not name."""
     body = request.body if isinstance(request, UpdateMetadataRequest) else request
     if len(body.partitions) <= named:
         return record
@@ -109,7 +110,7 @@ def _with_unnamed(record: RequestRecord, request: ControlRequest, named: int) ->
 
 
 def _led(brokers: Sequence[int], request: LeaderAndIsrRequest, named: int) -> list[int]:
-    """How many of the partitions after the first each broker leads, with next to no work for each of them."""
+    """The number of the unnamed partitions that each broker leads."""
     leaders = Counter([state[0] for state, _, _ in islice(request.partitions.values(), named, None)])
     return [leaders[BrokerId(broker)] for broker in brokers]
 
@@ -141,14 +142,14 @@ def _stop_replica(shared: _Shared, request: StopReplicaRequest) -> Iterator[Reco
 
 
 def _parts(partitions: Mapping[TopicPartition, T]) -> Iterator[tuple[bool, Sequence[TopicPartition], Sequence[T]]]:
-    """The rows in slices, each with whether it continues the one before; no partitions make one empty slice."""
+    """The rows in slices, each with whether it continues the previous one. No partitions give one empty slice."""
     keys, entries = iter(partitions), iter(partitions.values())
     for start in range(0, max(len(partitions), 1), MAX_ROWS):
         yield start > 0, list(islice(keys, MAX_ROWS)), list(islice(entries, MAX_ROWS))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
-    """Rows of so many fields as columns. There may be 400,000 of them in one flush."""
+    """Rows of ``width`` fields as columns. A flush may have 400,000 rows."""
     return list(zip(*rows, strict=True)) or [()] * width
 
 

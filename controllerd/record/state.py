@@ -36,7 +36,7 @@ class FoldedTopic:
 
 @dataclass(slots=True)
 class FoldedDeletion:
-    """The deletion of one topic that was asked for; ``halted`` says why it has to wait, None if it has not."""
+    """The requested deletion of one topic. ``halted`` is the reason why it waits; None if it does not."""
 
     is_started: bool = False
     halted: str | None = None
@@ -51,13 +51,13 @@ class ClusterState:
     session: str = ""
     session_id: int = 0
     term: str = ""
-    """The latest change of the role, and ``holder`` who held it then."""
+    """The latest change of the role; ``holder`` is the controller that held it then."""
     holder: str = ""
     controller_epoch: int = 0
-    """Epoch of our term, 0 while we are not the active controller."""
+    """The controller epoch of this node's term; 0 while it is not the active controller."""
     epoch_zk_version: int = 0
     is_whole: bool = False
-    """Whether a snapshot began it and no record was lost since: a periodic snapshot has nothing to add then."""
+    """Whether the state began with a snapshot and no record was lost since. Periodic snapshots change nothing then."""
     brokers: dict[BrokerId, BrokerRow] = field(default_factory=dict)
     shutting_down: set[BrokerId] = field(default_factory=set)
     topics: dict[str, FoldedTopic] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class ClusterState:
     quarantine: dict[str, str] = field(default_factory=dict)
     deletions: dict[str, FoldedDeletion] = field(default_factory=dict)
     pending_deletions: dict[BrokerId, dict[TopicPartition, str | None]] = field(default_factory=dict)
-    """Replicas that brokers must delete when they are back, with the ids of their topics."""
+    """The pending replica deletions of each broker, with the ids of the topics."""
 
     @property
     def live(self) -> set[BrokerId]:
@@ -104,11 +104,11 @@ class ClusterState:
         }
 
     def topic_ids(self) -> dict[str, str | None]:
-        """The id of every topic, None for a topic without."""
+        """The id of every topic; None for a topic without an id."""
         return {name: topic.topic_id for name, topic in self.topics.items()}
 
     def clear(self) -> None:
-        """Forget the cluster; the role and the session stay."""
+        """Clear the state of the cluster; the role and the session stay."""
         for collection in (
             self.brokers,
             self.shutting_down,

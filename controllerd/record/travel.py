@@ -1,7 +1,7 @@
-"""The cluster at a moment of the past, from the logs of one node or of several. Pure.
+"""The state of the cluster at a past moment, from the logs of one node or of several. Pure.
 
-Terms come in the order of their epochs, because an epoch is won once. What was written outside of a term is placed by
-the wall clock: it says who was there and why he did not lead, and nothing about the cluster.
+The logs are merged in the order of controller epochs, because each epoch is won once. Records outside a term are placed
+by the wall clock: they are about the instance that wrote them, and not about the cluster.
 """
 
 from collections import deque
@@ -17,38 +17,38 @@ from controllerd.record.state import ClusterState
 
 Logged = tuple[Envelope, Record]
 SKEW_MS: Final = 60_000
-"""How far wall clocks of nodes may differ before a term could be missed that begins behind records without one."""
+"""The tolerated difference between wall clocks: with a larger one, a term behind records without term may be missed."""
 
 
 class NoSuchMoment(LookupError):
-    """The logs have no record at or before what was asked for; the message says what they have."""
+    """The logs have no record at or before the requested moment. The message names the nearest record."""
 
 
 class Moment(NamedTuple):
-    """The cluster after a record; ``at`` is its envelope."""
+    """The state after a record, and the envelope of that record."""
 
     state: ClusterState
     at: Envelope
 
 
 def merged(logs: Sequence[Iterable[Logged]], *, skew_ms: int = SKEW_MS) -> Iterator[Logged]:
-    """The records of several nodes as one log, lazily; each log is in its own order and stays in it."""
-    lanes = [lane for lane in map(_Lane, logs) if lane.has_more()]
-    while len(lanes) > 1:
-        lane = _next(lanes, skew_ms)
-        yield lane.take()
-        if not lane.has_more():
-            lanes.remove(lane)
-    for lane in lanes:
-        yield from lane.rest()
+    """Merge the records of several nodes into one log, lazily. Each log keeps its own order."""
+    buffered_logs = [buffered for buffered in map(_BufferedLog, logs) if buffered.has_more()]
+    while len(buffered_logs) > 1:
+        buffered = _next(buffered_logs, skew_ms)
+        yield buffered.take()
+        if not buffered.has_more():
+            buffered_logs.remove(buffered)
+    for buffered in buffered_logs:
+        yield from buffered.rest()
 
 
-class Traveller:
-    """Folds a log (``merged``, if several nodes wrote it) and always has a complete state at hand.
+class StateFold:
+    """Folds a log (``merged``, if several nodes wrote it). Its state is always complete.
 
-    While a snapshot is being read the state is the one before it. Of the records without a term only those of the
-    node that led last are folded: what others do meanwhile is not the controller's state. Nor is what somebody writes
-    in an older term, because he had not yet heard that it was over.
+    While a snapshot is being read, the state is the one before the snapshot. Of the records without a term, only those
+    of the latest controller are folded: the others are not about the controller's state. Records of an older term are
+    skipped: their writer had not yet noticed the end of its term.
     """
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ class Traveller:
         """The newest complete state."""
         return self._state if self._complete is None else self._complete
 
-    def see(self, envelope: Envelope, record: Record) -> None:
-        """The next record."""
+    def apply(self, envelope: Envelope, record: Record) -> None:
+        """Apply the next record of the log."""
         if envelope.epoch < self._epoch and (envelope.epoch or envelope.node != self._leader):
             return
         if envelope.epoch:
@@ -83,22 +83,22 @@ def state_at(
     node: int | None = None,
     boot: str | None = None,
 ) -> Moment:
-    """The cluster as the controller knew it at a moment; with nothing given, at the end.
+    """The cluster as the controller knew it at a moment; without arguments, at the end of the log.
 
-    :param entries: one log, or several that are ``merged``; read no further than the moment, and it is enough that
-        they begin at the last snapshot before it
-    :param time_ms: after the last record before the first one that is later (wall clock, milliseconds since 1970)
-    :param seq: after the record of this number; ``epoch``, ``node`` and ``boot`` say of which, where several have it
-    :param epoch: at the end of this term, unless ``seq`` or ``time_ms`` come before
+    :param entries: one log, or several that are ``merged``; they are read up to the moment, and may begin at the last
+        snapshot before it
+    :param time_ms: the moment before the first later record (wall clock, milliseconds since 1970)
+    :param seq: the moment after the record of this number; ``epoch``, ``node`` and ``boot`` select one of several
+    :param epoch: the end of this term, unless ``seq`` or ``time_ms`` are earlier
     :raises NoSuchMoment: there is no such record
     """
     wanted = _Wanted(time_ms, seq, epoch, node, boot)
-    traveller, last, has_met = Traveller(), None, False
+    fold, last, has_met = StateFold(), None, False
     for envelope, record in entries:
         if wanted.is_before(envelope):
             wanted.missed = envelope
             break
-        traveller.see(envelope, record)
+        fold.apply(envelope, record)
         last = envelope
         if wanted.is_met_by(envelope):
             has_met = True
@@ -106,7 +106,7 @@ def state_at(
                 break
     if last is None or not has_met:
         raise NoSuchMoment(wanted.refusal(last))
-    return Moment(traveller.state, last)
+    return Moment(fold.state, last)
 
 
 @dataclass(slots=True)
@@ -117,21 +117,21 @@ class _Wanted:
     node: int | None
     boot: str | None
     missed: Envelope | None = None
-    """The first record beyond it."""
+    """The first record after the moment."""
 
     def is_before(self, envelope: Envelope) -> bool:
-        """Whether the moment has passed when this record comes."""
+        """Whether the moment is before this record."""
         is_late = self.time_ms is not None and envelope.ts_ms > self.time_ms
         return is_late or (self.epoch is not None and envelope.epoch > self.epoch)
 
     def is_met_by(self, envelope: Envelope) -> bool:
-        """Whether this is the record, or one of those, that was asked for."""
+        """Whether the record has all requested values."""
         asked = (self.seq, self.epoch, self.node, self.boot)
         found = (envelope.seq, envelope.epoch, envelope.node, envelope.boot)
         return all(want is None or want == has for want, has in zip(asked, found, strict=True))
 
     def refusal(self, last: Envelope | None) -> str:
-        """Why there is no such moment, and what there is."""
+        """The message for a moment without a record."""
         time = moment(self.time_ms) if self.time_ms is not None else None
         names = {"seq": self.seq, "epoch": self.epoch, "node": self.node, "boot": self.boot, "time": time}
         asked = ", ".join(f"{name} {value}" for name, value in names.items() if value is not None) or "any record"
@@ -150,7 +150,7 @@ def _place(envelope: Envelope) -> str:
 
 
 def _emptied(state: ClusterState) -> ClusterState:
-    """The same role and session, and nothing known of the cluster."""
+    """The state with the same role and session, without a cluster."""
     fresh = ClusterState()
     cluster = {name: getattr(fresh, name) for name in _CLUSTER_FIELDS}
     return replace(state, **cluster)
@@ -164,18 +164,18 @@ _CLUSTER_FIELDS: Final = (
 # -- merging -----------------------------------------------------------------------------------------------------------
 
 
-class _Lane:
-    """One log, and as much of it read ahead as is needed to know its next term."""
+class _BufferedLog:
+    """One log, read ahead as far as necessary to know its next term."""
 
     def __init__(self, log: Iterable[Logged]) -> None:
         self._source = iter(log)
         self._ahead: deque[Logged] = deque()
         self._next_epoch = 0
-        """The first epoch among what was read ahead, 0 if none has one."""
+        """The first epoch in the records read ahead; 0 if none has an epoch."""
         self._pull()
 
     def has_more(self) -> bool:
-        """Whether anything is left."""
+        """Whether records are left."""
         return bool(self._ahead)
 
     @property
@@ -184,7 +184,7 @@ class _Lane:
         return self._ahead[0][0]
 
     def take(self) -> Logged:
-        """The next record."""
+        """Remove and return the next record."""
         entry = self._ahead.popleft()
         if not self._ahead:
             self._pull()
@@ -193,12 +193,12 @@ class _Lane:
         return entry
 
     def rest(self) -> Iterator[Logged]:
-        """Everything that is left."""
+        """All remaining records."""
         yield from self._ahead
         yield from self._source
 
     def epoch_until(self, ts_ms: int) -> int:
-        """The epoch of its next term, as far as it begins by then; 0: none."""
+        """The epoch of the next term that begins until ``ts_ms``; 0 if none does."""
         while not self._next_epoch and self._ahead[-1][0].ts_ms <= ts_ms:
             if not self._pull():
                 break
@@ -213,14 +213,16 @@ class _Lane:
         return True
 
 
-def _next(lanes: Sequence[_Lane], skew_ms: int) -> _Lane:
-    """Whose record comes next: of the oldest term, unless one without a term was written before it."""
-    until = min(lane.head.ts_ms for lane in lanes) + skew_ms
-    terms = [(epoch, number) for number, lane in enumerate(lanes) if (epoch := lane.epoch_until(until))]
-    outside = [(lane.head.ts_ms, number) for number, lane in enumerate(lanes) if not lane.head.epoch]
+def _next(buffered_logs: Sequence[_BufferedLog], skew_ms: int) -> _BufferedLog:
+    """The log with the next record: that of the oldest term, unless a record without a term was written before it."""
+    until = min(buffered.head.ts_ms for buffered in buffered_logs) + skew_ms
+    terms = [(epoch, number) for number, buffered in enumerate(buffered_logs) if (epoch := buffered.epoch_until(until))]
+    outside = [
+        (buffered.head.ts_ms, number) for number, buffered in enumerate(buffered_logs) if not buffered.head.epoch
+    ]
     if not terms:
-        return lanes[min(outside)[1]]
-    oldest = lanes[min(terms)[1]]
+        return buffered_logs[min(outside)[1]]
+    oldest = buffered_logs[min(terms)[1]]
     if outside and (oldest.head.epoch == 0 or min(outside)[0] <= oldest.head.ts_ms):
-        return lanes[min(outside)[1]]
+        return buffered_logs[min(outside)[1]]
     return oldest

@@ -27,22 +27,21 @@ async def compare_brokers(c: Controller) -> None:
     if diff:
         log.info("brokers changed", new=diff.new, bounced=diff.bounced, dead=diff.dead)
         await _apply(diff, observed, c)
-    await keep_registered(c)  # it has a rack if and only if all live brokers have one
+    await keep_registered(c)  # our own registration names a rack only if all live brokers have one
 
 
 async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Controller) -> None:
     """Start the new brokers, then fail and start the bounced ones, then fail the dead ones.
 
-    It is the order of Kafka's controller, which elects from new brokers before others are gone.
+    Except for the channels it is the order of Kafka's controller, which elects from new brokers before others are gone.
 
-    While the new brokers are started, the others still count as live, and requests to them carry their earlier broker
-    epochs. So a channel is closed when its broker's failure is handled, and not before. Such a request is either
-    answered before, or it ends with the channel, and the next channel begins with the removals that it did not deliver.
-    In the next channel it would be refused for its broker epoch, and its removals would be kept for the channel after
-    that: too late if the topic was created anew meanwhile (``channel_manager.removals``).
-
-    What a broker said before it bounced allows no unclean election, also while it still counts as live.
+    Kafka replaces the channels of bounced brokers first. But while the new brokers are started, the bounced ones still
+    count as live, and requests to them carry their earlier broker epochs. In a new channel such a request would be
+    refused, and its topic removals would wait for yet another channel: too late if the topic was created again
+    meanwhile (``channel_manager.removals``). So the old channel stays until the failure of its broker is handled. The
+    next one begins with the removals that the old one did not deliver.
     """
+    # Settings that a broker reported before it bounced are void at once: they must not allow an unclean election.
     expect_answers({broker: observed[broker].epoch for broker in (*diff.new, *diff.bounced)}, c)
     if diff.new:
         await on_broker_startup(diff.new, observed, c)
@@ -54,10 +53,10 @@ async def _apply(diff: BrokerDiff, observed: Mapping[BrokerId, Broker], c: Contr
 
 
 async def on_broker_startup(brokers: Iterable[BrokerId], observed: Mapping[BrokerId, Broker], c: Controller) -> None:
-    """Brokers are live now.
+    """Start brokers: first the other brokers learn of them, then they get metadata and their replicas.
 
-    They get everything that has a leader before their LeaderAndIsr, and that one names all their partitions at once,
-    because a broker starts to checkpoint high watermarks after the first. The other brokers first learn that they live.
+    Each gets UpdateMetadata with all partitions that have a leader, and then one LeaderAndIsr with all its replicas.
+    After its first LeaderAndIsr a broker checkpoints high watermarks, and would lose those of partitions not named.
     """
     started = list(brokers)
     for broker in started:
@@ -85,7 +84,7 @@ async def bring_up_to_date(brokers: list[BrokerId], c: Controller) -> None:
 
 
 async def on_broker_failure(brokers: Iterable[BrokerId], c: Controller) -> None:
-    """Brokers are dead: partitions that they led get another leader, or none."""
+    """Handle the death of brokers: partitions that they led get another leader, or none."""
     dead = list(brokers)
     for broker in dead:
         c.channels.remove_broker(broker)
@@ -103,22 +102,25 @@ async def on_replicas_become_offline(replicas: Mapping[BrokerId, Collection[Topi
     await c.partitions.handle(leaderless, PartitionState.OFFLINE)
     elections = await c.partitions.trigger_online()
     left_alone = _never_started(c)
-    stopped = {broker: _kept(partitions, hidden, left_alone) for broker, partitions in replicas.items()}
+    stopped = {broker: _to_stop(partitions, hidden, left_alone) for broker, partitions in replicas.items()}
     is_sent = await c.replicas.handle_on(stopped, ReplicaState.OFFLINE)
     await c.deletions.fail(replicas)
     number = sum(map(len, replicas.values()))
     log.info("handled offline replicas", replicas=number, elected=len(elections.elected), failed=len(elections.failed))
-    if not is_sent and not elections.elected:
+    if not is_sent and not elections.elected:  # otherwise the brokers have received which brokers are dead
         await c.outbox.update_metadata(c.context.live_or_shutting_down)
 
 
 def _never_started(c: Controller) -> AbstractSet[TopicPartition]:
-    """Return the partitions that wait for a broker in place of controllerd: none of their replicas has started."""
+    """Return the New partitions that are assigned to controllerd's own id, and wait for a broker in its place.
+
+    None of their replicas was ever started.
+    """
     new = (tp for tp in c.context.waiting_partitions() if c.context.partition_state(tp) is PartitionState.NEW)
     return {tp for tp in new if names_us(c.context.assignment(tp))}
 
 
-def _kept(
+def _to_stop(
     partitions: Collection[TopicPartition], hidden: AbstractSet[str], left_alone: AbstractSet[TopicPartition]
 ) -> Collection[TopicPartition]:
     """Return the replicas to stop, without topics that are being deleted and replicas that never started."""

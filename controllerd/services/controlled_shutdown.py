@@ -1,10 +1,30 @@
-"""Controlled shutdown: the leaderships of a broker move away, and it leaves the ISRs in which it follows."""
+"""Controlled shutdown: move the leaderships of a broker away, and remove it from the ISRs in which it follows.
+
+The broker repeats its request until the reply names no partition, and stops then. Four rules protect data:
+
+**The broker is marked first.** A broker that is shutting down is no candidate of any election, from the first write on.
+Otherwise a later election of the same request, or of another event before the broker has stopped, could choose it
+again. The mark ends when its registration ends or changes (``core/context.py``), not with the reply: each request
+repeats every step.
+
+**The broker epoch fences.** A request with an epoch below the registered one comes from an earlier run of the broker,
+and would move the leaderships of the present run away: STALE_BROKER_EPOCH. An epoch above the known one means that the
+broker has registered again and the controller has not handled it yet. The brokers are compared first then, because
+handling the registration afterwards would remove the mark and elect the broker again.
+
+**Leaders before followers.** The elections come first, each written before its requests are sent (``state_changes.py``
+in ``machines``). Only then does the broker leave the ISRs in which it follows: it gets StopReplica before those ISRs
+shrink, so that it stops fetching and no leader adds it again at once.
+
+**No partition is given up.** A partition without another replica in sync keeps its leader, and the reply names it. A
+partition with one replica cannot move; it is not named, because the broker would wait for it in vain.
+"""
 
 import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import hidden_topics
-from controllerd.core.election import ControlledShutdown as ShutdownElection
+from controllerd.core.election import ControlledShutdownElection
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import NO_EPOCH, BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.services.brokers import compare_brokers
@@ -17,7 +37,7 @@ async def shut_down(broker: BrokerId, broker_epoch: int, c: Controller) -> Contr
     """Move the leaderships of a broker away, take it out of the ISRs that it follows in; return what it still leads."""
     known = c.context.brokers.get(broker)
     if known is not None and broker_epoch > known.epoch:
-        # It registered anew and we have not looked yet: when we do, we would forget that it is leaving and elect it.
+        # The broker registered anew, and the controller has not handled that yet ("The broker epoch fences").
         await compare_brokers(c)
     refusal = _refusal(broker, broker_epoch, c)
     if refusal is not KafkaError.NONE:
@@ -25,7 +45,7 @@ async def shut_down(broker: BrokerId, broker_epoch: int, c: Controller) -> Contr
     c.context.mark_shutting_down(broker)
     replicated = await _replicated(broker, c)
     led, followed = _by_role(broker, replicated, c)
-    await c.partitions.handle(led, PartitionState.ONLINE, ShutdownElection())
+    await c.partitions.handle(led, PartitionState.ONLINE, ControlledShutdownElection())
     await _stop_following(broker, followed, c)
     await c.deletions.resume()  # a reassignment to this broker cannot end before the broker is gone
     still_led, _ = _by_role(broker, replicated, c)
@@ -37,7 +57,7 @@ async def shut_down(broker: BrokerId, broker_epoch: int, c: Controller) -> Contr
 
 
 def _refusal(broker: BrokerId, broker_epoch: int, c: Controller) -> KafkaError:
-    """Why nothing is done.
+    """Return the error of a request that is refused, or NONE.
 
     BROKER_NOT_AVAILABLE: no broker with this id is registered, whichever epoch it gives (Kafka fails if it gives one).
     STALE_BROKER_EPOCH: the request is of an earlier life of the broker; epoch -1 means that it does not know its own.
@@ -51,7 +71,7 @@ def _refusal(broker: BrokerId, broker_epoch: int, c: Controller) -> KafkaError:
 
 
 async def _replicated(broker: BrokerId, c: Controller) -> list[TopicPartition]:
-    """Its partitions that other brokers have as well; the rest cannot be moved and does not delay the shutdown."""
+    """The broker's partitions that have other replicas; the others cannot be moved and do not delay the shutdown."""
     hidden = hidden_topics(c.context)
     return [
         record.tp

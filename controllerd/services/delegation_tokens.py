@@ -20,7 +20,7 @@ from controllerd.services.quarantine import quarantine, take_out_of_quarantine
 from events.cluster import DelegationTokenExpiryCheck
 
 
-async def look_for_tokens(c: Controller, delay_s: float = 0.0) -> None:
+async def schedule_token_check(c: Controller, delay_s: float = 0.0) -> None:
     """Check delegation tokens after ``delay_s`` seconds, and then periodically, if there are any."""
     if await c.store.tokens.has_delegation_tokens():
         c.timers.put_later(delay_s, DelegationTokenExpiryCheck())
@@ -34,7 +34,7 @@ _TOKENS: Final = "/delegation_token/tokens/"
 async def delete_expired_tokens(c: Controller) -> None:
     """Delete the tokens that have expired; while there are tokens, check again after the broker's interval."""
     read = await c.store.tokens.read_delegation_tokens()
-    await _show(read.broken, c)
+    await _update_quarantine(read.broken, c)
     if read.tokens or read.broken:
         c.timers.put_later(c.policy.delegation_token_expiry_check_interval_s, DelegationTokenExpiryCheck())
     now_ms = c.clock.now_ms()
@@ -51,13 +51,13 @@ async def _delete(expired: Mapping[str, DelegationToken], c: Controller) -> None
             log.error("delegation token was not deleted", token_id=token_id, owner=owner, reason=result.reason)
             c.audit.record(AlarmRecord("delegation token was not deleted", f"{_TOKENS}{token_id}: {result.reason}"))
         elif isinstance(result, Conflict):
-            log.info("delegation token changed while it was to be deleted", token_id=token_id, owner=owner)
+            log.info("kept delegation token that changed", token_id=token_id, owner=owner)
         else:
             log.info("deleted expired delegation token", token_id=token_id, owner=owner)
 
 
-async def _show(broken: Iterable[BadZnode], c: Controller) -> None:
-    """Show tokens that cannot be understood, and so are never deleted, for as long as they exist."""
+async def _update_quarantine(broken: Iterable[BadZnode], c: Controller) -> None:
+    """Put tokens that cannot be parsed, and so are never deleted, in quarantine for as long as that is so."""
     found = {bad.path: bad for bad in broken}
     for path in [path for path in c.context.quarantine if path.startswith(_TOKENS) and path not in found]:
         await take_out_of_quarantine(c, path)

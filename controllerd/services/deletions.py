@@ -1,4 +1,4 @@
-"""Deletions of topics: the requested ones, when each may begin, and when one is tried again."""
+"""Requested topic deletions: which are queued, when each may begin, and when a refused one is tried again."""
 
 from collections.abc import Collection
 from typing import Final
@@ -21,14 +21,16 @@ FIRST_RETRY_S: Final = 30.0
 LAST_RETRY_S: Final = 600.0
 _DOUBLINGS: Final = 10
 _BEGINS_AFTER_S: Final = 1.0
-"""Not at once: an event that fails because ZooKeeper is away would be followed by itself without a pause."""
+"""Seconds until a deletion that is due is begun. An event that fails because ZooKeeper is away must not repeat itself
+without a pause."""
 
 
 async def initialise_deletions(c: Controller) -> None:
-    """At the start of a term, before the state machines: which topics are to be deleted.
+    """Load the requested deletions at the start of a term, before the state machines start.
 
-    A marker without a topic was left by a controller that died while it deleted the topic: the rest is deleted now. A
-    new term knows nothing else of a deletion; its replicas are deleted again.
+    A request is a child of ``/admin/delete_topics``, the marker of the deletion. A marker without a topic was left by a
+    controller that died while it deleted the topic: the other znodes of the topic are deleted now. ZooKeeper shows
+    nothing else of a deletion, so brokers are sent the deletion of every replica again.
 
     If ``delete.topic.enable`` is off now, the requests are dropped, as the built-in controller does. ZooKeeper does not
     show whether an earlier term had begun a deletion: a partition without leader may as well have a leader that died.
@@ -43,13 +45,13 @@ async def initialise_deletions(c: Controller) -> None:
     unknown = asked - c.context.topics.keys()
     if not unknown:
         return
-    there = await c.store.topics.read_topic_names()
-    gone = unknown - there
+    existing = await c.store.topics.read_topic_names()
+    gone = unknown - existing
     if gone:
         log.info("completed deletions of an earlier controller", topics=len(gone))
         await c.store.topics.delete_topics(gone)
-    if unknown & there:
-        c.queue.put(TopicDeletion())  # created since we loaded: after TopicChange, which is on its way
+    if unknown & existing:  # a topic was created since the load: its TopicChange comes first, then this event
+        c.queue.put(TopicDeletion())
 
 
 async def serve_deletion_requests(c: Controller) -> None:
@@ -60,7 +62,7 @@ async def serve_deletion_requests(c: Controller) -> None:
         await c.deletions.resume()
         return
     if asked - c.context.topics.keys():
-        await compare_topics(c)  # of a topic that was created a moment ago we may not know yet
+        await compare_topics(c)  # a topic that was created a moment ago may not be in the context yet
         await _drop_unknown(asked - c.context.topics.keys(), c)
     known = _not_waiting(asked & c.context.topics.keys(), c)
     c.deletions.queue(sorted(name for name in known if not is_in_quarantine(c.context, name)))
@@ -68,7 +70,10 @@ async def serve_deletion_requests(c: Controller) -> None:
 
 
 def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
-    """The topics to queue now. While deletions are paused the others are served, though readers see the request."""
+    """Return the topics to queue now, and note the others as waiting.
+
+    While deletions are paused, a topic whose deletion has not begun waits: it is served, and readers see the request.
+    """
     book = c.context.deletions
     before = book.waiting
     begun = book.queued | book.begun_before
@@ -79,7 +84,7 @@ def _not_waiting(asked: Collection[str], c: Controller) -> Collection[str]:
 
 
 async def _drop_all(asked: Collection[str], c: Controller) -> None:
-    """Drop requests for deletions; keep all of them waiting while ``delete.topic.enable`` is unknown.
+    """Drop requests for deletions, or do nothing while ``delete.topic.enable`` is unknown, so that they wait.
 
     The caller leaves out the requests that this term had accepted before the setting was turned off: they are carried
     out, because brokers may have deleted replicas.
@@ -87,7 +92,7 @@ async def _drop_all(asked: Collection[str], c: Controller) -> None:
     if DELETE_TOPICS in c.policy.unknown:
         return
     if asked:
-        log.warning("topic deletion is disabled: requests dropped", topics=sorted(asked))
+        log.warning("dropped topic deletions while deletion is disabled", topics=sorted(asked))
         await c.store.admin.delete_deletion_markers(asked)
 
 
@@ -96,24 +101,28 @@ async def _drop_unknown(unknown: Collection[str], c: Controller) -> None:
     waiting = {name for name in unknown if is_in_quarantine(c.context, name)}
     stray = sorted(set(unknown) - waiting)
     if waiting:
-        log.warning("topics in quarantine are not deleted", topics=sorted(waiting))
+        log.warning("refused deletion of topics in quarantine", topics=sorted(waiting))
     if stray:
-        log.warning("deletion of unknown topics dropped", topics=stray)
+        log.warning("dropped deletions of unknown topics", topics=stray)
         await c.store.admin.delete_deletion_markers(stray)
 
 
 async def repeat_deletions(broker: BrokerId, c: Controller) -> None:
-    """Send a broker the deletions again that did not reach it."""
+    """Send a broker again the deletions that its closed channel may not have delivered.
+
+    They are first taken as failed, so that the replicas are stopped and deleted anew.
+    """
     started = c.context.deletions.started
     await c.deletions.fail({broker: [tp for tp in c.context.partitions_on(broker) if tp.topic in started]})
 
 
 def schedule_deletions(c: Controller) -> None:
-    """Run after every event: while a deletion is refused, try it again from time to time.
+    """Schedule the work on deletions that is due later. Runs after every event.
 
-    Have the requests for reassignments looked through when a topic went that was being reassigned. And
-    begin a deletion that waits for nothing any more: however the wait ended, a topic that is no longer
-    served must not stay so without its deletion.
+    * A deletion that waits for nothing any more is begun. However the wait ended, a topic that is no longer served must
+      not stay so without its deletion.
+    * If a topic was deleted during its reassignment, the requests by znode are read, which removes its entries.
+    * A refused deletion is tried again from time to time.
     """
     book = c.context.deletions
     waiting = book.queued.difference(book.started, book.begun_before, book.refused)

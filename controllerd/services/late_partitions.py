@@ -21,20 +21,21 @@ Images = Mapping[str, TopicImage]
 
 
 async def drop_late_partitions(images: Images, c: Controller) -> Images:
-    """Take what was added out of the znodes of topics that are being deleted; returns the topics without it.
+    """Remove added partitions from the znodes of topics that are being deleted; returns all topics without them.
 
-    A compared write that keeps everything else; a partition that another controller initialised meanwhile is left
-    alone, because it is no addition. Nothing is done about topics that are not being deleted.
+    The write demands the version that was read, and keeps everything else. A partition that has a folder in ZooKeeper
+    is left in the znode: another controller has initialised it, so that it is no late addition. Topics that are not
+    being deleted are returned unchanged.
     """
-    doomed = {name: image for name, image in images.items() if name in c.context.queued_for_deletion}
-    if not doomed:
+    deleted = {name: image for name, image in images.items() if name in c.context.queued_for_deletion}
+    if not deleted:
         return images
-    pending: Images = doomed
+    pending: Images = deleted
     while late := {name: image for name, image in pending.items() if _unknown(image, c)}:
-        pending = await _restore(late, doomed, c)
-        doomed |= pending
+        pending = await _restore(late, deleted, c)
+        deleted |= pending
     return {name: image for name, image in images.items() if name not in c.context.queued_for_deletion} | {
-        name: _as_known(image, c) for name, image in doomed.items()
+        name: _as_known(image, c) for name, image in deleted.items()
     }
 
 

@@ -1,7 +1,7 @@
-"""Replicas that brokers assigned to controllerd, because it is in their metadata: live brokers get them instead.
+"""Gives replicas that brokers assigned to controllerd, because it is in their metadata, to live brokers instead.
 
-Before a topic starts that happens in ``topic_preparation``. Here are the rest: partitions that had to wait for a
-broker, and partitions that a broker's own controller started while no instance led.
+``topic_preparation`` does the same before a topic starts. This module does it for all other partitions: partitions that
+had to wait for a broker, and partitions that a built-in controller started while no instance led.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import hidden_topics
-from controllerd.core.election import Offline
+from controllerd.core.election import OfflineElection
 from controllerd.core.model import (
     OUR_IDS,
     BrokerId,
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 async def replace_our_replicas(c: Controller) -> None:
-    """Give our replicas to live brokers, as far as there are enough of them; the rest goes on waiting, visibly."""
+    """Give our replicas to live brokers, as far as there are enough brokers; alarm the partitions that remain."""
     if ours := _partitions_naming_us(c):
         await _give_away(ours, c)
     _alarm(_naming_us(c), c)
@@ -43,17 +43,17 @@ async def _give_away(ours: set[TopicPartition], c: Controller) -> None:
     added = await unknown_partitions(images, c)  # another writer may have added them while the topic was prepared
     for image in images.values():
         take_topic(c, image)
-    gained = _adopt(ours, images, c)
+    gained = _set_assignments(ours, images, c)
     fresh = [tp for tp in gained if c.context.partition_state(tp) is PartitionState.NEW]
     await start_partitions(fresh, c)
     await _join({tp: brokers for tp, brokers in gained.items() if tp not in set(fresh)}, c)
     await on_new_partition_creation([tp for tp in added if c.context.find(tp) is not None], c)
 
 
-def _adopt(
+def _set_assignments(
     ours: Iterable[TopicPartition], images: Mapping[str, TopicImage], c: Controller
 ) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """Take the new assignments over; returns which brokers each partition gained."""
+    """Put the new assignments into the context; returns the brokers that each partition gained."""
     gained = {}
     for tp in sorted(ours):
         before = c.context.assignment(tp)
@@ -65,12 +65,16 @@ def _adopt(
 
 
 async def _join(gained: Mapping[TopicPartition, tuple[BrokerId, ...]], c: Controller) -> None:
-    """Start replicas of running partitions as new; an election with its new leader epoch reaches the others."""
+    """Start the gained replicas of running partitions as new.
+
+    The election raises the leader epoch, so that the other replicas accept the changed assignment. If the ISR named
+    controllerd, all replicas were on controllerd and there are no records: a leader is elected from outside the ISR.
+    """
     replicas = [Replica(tp, broker) for tp, brokers in gained.items() for broker in brokers]
     were_ours = {tp for tp in gained if _isr_names_us(tp, c)}
     await c.replicas.handle(replicas, ReplicaState.NEW)
-    await c.partitions.handle([tp for tp in gained if tp not in were_ours], PartitionState.ONLINE, Offline())
-    await c.partitions.handle(sorted(were_ours), PartitionState.ONLINE, Offline(allow_unclean=True))
+    await c.partitions.handle([tp for tp in gained if tp not in were_ours], PartitionState.ONLINE, OfflineElection())
+    await c.partitions.handle(sorted(were_ours), PartitionState.ONLINE, OfflineElection(allow_unclean=True))
     await c.replicas.handle(replicas, ReplicaState.ONLINE)
 
 
@@ -105,9 +109,9 @@ def _isr_names_us(tp: TopicPartition, c: Controller) -> bool:
 
 
 def _alarm(left: Iterable[TopicPartition], c: Controller) -> None:
-    """Say which partitions run with a replica that does not exist; new ones simply wait."""
+    """Alarm the running partitions that still have a replica on controllerd; new partitions only wait."""
     running = sorted(tp for tp in left if c.context.leadership(tp) is not None)
     for tp in running:
         c.audit.record(AlarmRecord("a replica is on controllerd", str(tp)))
     if running:
-        log.error("replicas are on controllerd", partitions=len(running), first=str(running[0]))
+        log.error("found replicas on controllerd", partitions=len(running), first=str(running[0]))

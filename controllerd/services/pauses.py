@@ -1,4 +1,4 @@
-"""Work that the controller leaves alone for a while at the request of an operator.
+"""Pauses: work that the controller leaves alone for a while at the request of an operator.
 
 A pause ends by itself, and outlives a failover because it is in ZooKeeper.
 """
@@ -13,7 +13,7 @@ from controllerd.core.intents import AUTO_REBALANCE, DELETIONS, LONGEST_MS, Paus
 from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode, CallRefused
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
-from controllerd.views import say_pause
+from controllerd.views import describe_pause
 from events.operator import PauseCheck
 from events.topics import TopicDeletion
 
@@ -25,11 +25,11 @@ LOOK_AGAIN_S: Final = 10.0
 
 
 async def load_pauses(c: Controller) -> None:
-    """Learn what is paused, before anything is deleted.
+    """Load the pauses, before anything is deleted.
 
-    While the znode cannot be parsed it is unknown whether deletions are paused. Then none begins, because a deletion
-    alone cannot be undone. Which had begun is unknown as well; every topic with a marker is hidden, as after any
-    failover.
+    While the znode cannot be parsed, it is unknown whether deletions are paused. Then no deletion begins, because of
+    all work that can be paused only a deletion cannot be undone. It is unknown as well which deletions had begun. So
+    every topic whose deletion is requested is hidden from clients, as after any failover.
     """
     try:
         read = await c.store.operators.read_pauses()
@@ -46,24 +46,30 @@ async def load_pauses(c: Controller) -> None:
 def _apply(read: PausesRead, c: Controller) -> None:
     book, pause = c.context.deletions, read.pauses.get(DELETIONS)
     c.context.intents.pauses = MappingProxyType(dict(read.pauses))
-    book.paused = say_pause(pause) if pause is not None else None
+    book.paused = describe_pause(pause) if pause is not None else None
     book.begun_before = read.begun if pause is not None else frozenset()
     for topic in book.waiting:
         c.context.touch(topic)
 
 
 async def begin_pause(what: str, pause: PauseView, c: Controller) -> None:
-    """Write a pause down, and keep it. :raises CallRefused: it is over or too long, or cannot be written."""
+    """Write a pause to ZooKeeper, then into the context.
+
+    :raises CallRefused: the pause is over or too long, or cannot be written.
+    """
     left_ms = pause.until_ms - c.clock.now_ms()
     if not 0 < left_ms <= LONGEST_MS:
         when = "over already" if left_ms <= 0 else f"more than {LONGEST_MS // 86_400_000} days away"
         raise CallRefused(f"the end of the pause is {when}: give a time within {LONGEST_MS // 86_400_000} days")
     await _write({**c.context.intents.pauses, what: pause}, c)
-    log.info("paused", what=what, until_ms=pause.until_ms, reason=pause.reason, by=pause.by)
+    log.info("began pause", what=what, until_ms=pause.until_ms, reason=pause.reason, by=pause.by)
 
 
 async def _write(pauses: dict[str, PauseView], c: Controller) -> None:
-    """:raises CallRefused: the znode cannot be understood or written, and nothing has changed."""
+    """Write all pauses to ZooKeeper, then into the context.
+
+    :raises CallRefused: the znode cannot be understood or written, and nothing has changed.
+    """
     book = c.context.deletions
     begun = book.begun_before | (book.started & book.queued) if DELETIONS in pauses else frozenset[str]()
     read = PausesRead(pauses, begun)
@@ -76,13 +82,18 @@ async def _write(pauses: dict[str, PauseView], c: Controller) -> None:
 
 
 async def end_pauses(ended: set[str], c: Controller) -> None:
+    """End these pauses; where deletions are no longer paused, they go on in an event of their own.
+
+    :raises CallRefused: the znode cannot be understood or written, and nothing has changed.
+    """
     was_paused = c.context.deletions.paused is not None
     await _write({what: pause for what, pause in c.context.intents.pauses.items() if what not in ended}, c)
     if was_paused and c.context.deletions.paused is None:
-        c.queue.put(TopicDeletion())  # which looks at every marker, and goes on
+        c.queue.put(TopicDeletion())  # its handler reads all requested deletions, and goes on with them
 
 
 def is_pause_over(what: str, pause: PauseView, c: Controller) -> bool:
+    """Whether the time of a pause has passed, or the drained broker that it is for has registered anew or is gone."""
     if pause.until_ms <= c.clock.now_ms():
         return True
     broker = drained_by(what)
@@ -96,7 +107,7 @@ def is_rebalance_paused(c: Controller) -> bool:
 
 
 def drained_now(c: Controller) -> frozenset[BrokerId]:
-    """The brokers that get no leaderships back by themselves."""
+    """The drained brokers, to which the automatic rebalance gives no leaderships back."""
     pauses = c.context.intents.pauses
     named = ((drained_by(what), what) for what in pauses)
     return frozenset(

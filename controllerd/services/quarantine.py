@@ -8,7 +8,7 @@ import structlog
 
 from controllerd.controller import Controller
 from controllerd.core.deletion_waits import hidden_topics
-from controllerd.core.election import Offline
+from controllerd.core.election import OfflineElection
 from controllerd.core.model import LeaderAndIsr, PartitionState, Replica, ReplicaState, TopicPartition
 from controllerd.errors import BadZnode
 from controllerd.record.records import AlarmRecord
@@ -29,7 +29,7 @@ def quarantine(c: Controller, broken: Iterable[BadZnode]) -> None:
 async def take_out_of_quarantine(c: Controller, path: str) -> None:
     """Take a znode out of quarantine. Recorded at once, so that no later write seems to touch a quarantined znode."""
     if path in c.context.quarantine:
-        c.context.release(path)
+        c.context.take_out_of_quarantine(path)
         await c.outbox.write_down_slowly()
 
 
@@ -38,20 +38,24 @@ _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
 async def take_over_states(states: Mapping[TopicPartition, LeaderAndIsr], c: Controller) -> None:
-    """Take the states of these partitions over from ZooKeeper, whatever the context had."""
+    """Put the states that ZooKeeper has into the context, whatever it had, and serve the partitions."""
     for tp, leadership in states.items():
-        take_back(tp, leadership, c)
+        restore_state(tp, leadership, c)
     await c.outbox.write_down_slowly()
-    await serve_mended(still_served(states, c), c)
+    await serve_repaired(still_served(states, c), c)
     expect_completion(states, c)
 
 
-async def serve_mended(mended: Collection[TopicPartition], c: Controller) -> None:
-    # Before the ISRs shrink, as when a broker dies. A leader that was refused meanwhile waits for a newer leader epoch.
-    online = [tp for tp in mended if c.context.partition_state(tp) is PartitionState.ONLINE]
-    await c.partitions.handle(online, PartitionState.ONLINE, Offline())
+async def serve_repaired(repaired: Collection[TopicPartition], c: Controller) -> None:
+    """Elect leaders of partitions whose states were repaired, then start their live replicas and stop the others.
+
+    A leader is elected even if the present leader is online: its proposals were refused while the state was in
+    quarantine, and it waits for a newer leader epoch. Elections come before the ISRs shrink, as when a broker dies.
+    """
+    online = [tp for tp in repaired if c.context.partition_state(tp) is PartitionState.ONLINE]
+    await c.partitions.handle(online, PartitionState.ONLINE, OfflineElection())
     await c.partitions.trigger_online()
-    replicas = [Replica(tp, broker) for tp in mended for broker in c.context.assignment(tp).replicas]
+    replicas = [Replica(tp, broker) for tp in repaired for broker in c.context.assignment(tp).replicas]
     live = [replica for replica in replicas if c.context.is_online(replica.broker, replica.tp)]
     await c.replicas.handle(live, ReplicaState.ONLINE)
     await c.replicas.handle([replica for replica in replicas if replica not in set(live)], ReplicaState.OFFLINE)
@@ -63,13 +67,14 @@ def still_served(partitions: Collection[TopicPartition], c: Controller) -> list[
     return [tp for tp in partitions if tp.topic not in hidden]
 
 
-def take_back(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
-    """Take back the state of a partition. A partition that ended with its topic's deletion stays ended.
+def restore_state(tp: TopicPartition, leadership: LeaderAndIsr, c: Controller) -> None:
+    """Take a state znode out of quarantine and put its content into the context.
 
-    The state machine elects a leader for a partition that counts as online. Its LeaderAndIsr would
-    create replicas again that brokers have deleted, and that nothing deletes any more.
+    A partition whose topic deletion has begun stays in the state that the deletion gave it. Otherwise
+    the state machine would elect a leader for it, and its LeaderAndIsr would create replicas again
+    that brokers have deleted, and that nothing deletes any more.
     """
-    c.context.release(tp.state_path)
+    c.context.take_out_of_quarantine(tp.state_path)
     c.context.set_leadership(tp, leadership)
     if tp.topic in c.context.deletions.started:
         return

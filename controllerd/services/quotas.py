@@ -1,7 +1,7 @@
-"""Quotas of partitions that clients may create and delete (KIP-599): the configured rates, and a request's share.
+"""Quotas of partitions that clients may create and delete (KIP-599): loads the rates, and finds the quota of a request.
 
-A controller that is no broker gets no configuration of users and client ids, so it reads them at the start of a term,
-and each one that changes after that.
+Only brokers are notified of the configurations of users and client ids. So controllerd reads all of them at the start
+of a term, and each one that changes after that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,23 +30,23 @@ THROTTLED: Final = Refusal(KafkaError.THROTTLING_QUOTA_EXCEEDED)
 
 
 async def load_quotas(c: Controller) -> None:
-    """Replace all quotas at the start of a term. The use before still counts."""
+    """Replace all quotas at the start of a term. Partitions that clients created or deleted before still count."""
     rates = _understood(await c.store.configs.read_mutation_rates(), c)
     c.configs.quotas.replace_rates({entity: rate for entity, rate in rates.items() if rate is not None})
 
 
 async def follow_quotas(changed: Iterable[str], c: Controller) -> None:
-    """The configurations of these entities changed; a quota that cannot be understood stays as it was."""
+    """Read the quotas of these entities, whose configurations changed; one that cannot be parsed stays as it was."""
     concerned = sorted(path for path in changed if entity_of(path) is not None)
     if not concerned:
         return
     for entity, rate in _understood(await c.store.configs.read_mutation_rates(concerned), c).items():
-        log.info("quota of partitions", user=entity.user, client=entity.client, rate=rate)
+        log.info("set quota of partition mutations", user=entity.user, client=entity.client, rate=rate)
         c.configs.quotas.set_rate(entity, rate)
 
 
 def _understood(found: Mapping[str, str | BadZnode | None], c: Controller) -> dict[QuotaEntity, float | None]:
-    """The rates by entity, None where there is no quota; what is no rate is left out after an alarm."""
+    """The rates by entity, None where there is no quota; a text that is no rate is left out after an alarm."""
     rates: dict[QuotaEntity, float | None] = {}
     for path, text in found.items():
         entity = entity_of(path)
@@ -58,11 +58,11 @@ def _understood(found: Mapping[str, str | BadZnode | None], c: Controller) -> di
         try:
             rates[entity] = None if text is None else parse_rate(text)
         except ValueError as problem:
-            log.error("invalid quota", path=f"/config/{path}", reason=str(problem))
+            log.error("ignored invalid quota", path=f"/config/{path}", reason=str(problem))
             c.audit.record(AlarmRecord("invalid configuration", f"{path}: {RATE_CONFIG}: {problem}"))
     return rates
 
 
 def quota_of(by: Requester, mutation: Mutation, c: Controller) -> MutationQuota:
-    """The partitions that the client may still create or delete in this one request."""
+    """Return the quota that limits this one request of the client."""
     return c.configs.quotas.quota_for(by.user, by.client_id, mutation, by.version, c.clock.monotonic())

@@ -1,4 +1,4 @@
-"""Partition reassignments that are under way (KIP-455): resumed, followed in topic znodes, completed."""
+"""Serves requests for partition reassignments by znode, and resumes, follows and concludes reassignments (KIP-455)."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -28,18 +28,24 @@ async def initialise_reassignments(c: Controller) -> None:
 
 
 async def resume_reassignments_to(brokers: Iterable[BrokerId], c: Controller) -> None:
-    """Resume the reassignments that wait for one of these brokers, which are back."""
+    """Resume the reassignments that wait for one of these brokers, which have registered again."""
     back = set(brokers)
     await resume([tp for tp in c.context.being_reassigned if not back.isdisjoint(c.context.assignment(tp).target)], c)
 
 
 def additions_to(broker: BrokerId, c: Controller) -> list[TopicPartition]:
-    """Reassigned partitions whose new replica the broker may not know. Call it before its replicas are started."""
+    """Return the reassigning partitions of which the broker may not know that it gets a new replica.
+
+    Call this before the replicas of the broker are started, because that changes the states which it looks at.
+    """
     return [tp for tp in c.context.being_reassigned if _may_be_unknown_to(c.context.record(tp), broker)]
 
 
 def _may_be_unknown_to(record: PartitionRecord, broker: BrokerId) -> bool:
-    """Whether the replica is being added, or is new in the target of a request that overruled the one that added it."""
+    """Whether the broker may not know the replica: it is being added, or it is in the target and still New.
+
+    The second holds if a later request overruled the one that added the replica, and its target has the replica, too.
+    """
     is_new = record.replica_states[broker] is ReplicaState.NEW
     return broker in record.assignment.adding or (is_new and broker in record.assignment.target)
 
@@ -52,10 +58,10 @@ async def resume(partitions: Collection[TopicPartition], c: Controller) -> None:
 
 
 async def serve_requests(c: Controller, *, again: bool) -> set[TopicPartition]:
-    """Carry out the requests of the znode; returns their partitions, without those that failed.
+    """Carry out the requests of the znode; returns the partitions whose request was accepted.
 
-    ``again``: also requests that are under way already. Every entry ends (KAFKA-9478): a refused one is removed here,
-    any other when it is done.
+    ``again``: also carry out requests whose reassignment is under way already. Every entry is removed at some time
+    (KAFKA-9478): one that is refused or fails is removed here, any other when its reassignment is done.
     """
     read = await c.reassigner.requests.read()
     if read is None:
@@ -72,13 +78,13 @@ async def serve_requests(c: Controller, *, again: bool) -> set[TopicPartition]:
     answers = await c.reassigner.run(wanted)
     failed = {tp: wanted[tp] or () for tp, error in answers.items() if error is not KafkaError.NONE}
     over = {tp: read.targets[tp] for tp in (*refused, *failed)}
-    if over or not read.targets:
+    if over or not read.targets:  # a znode without entries is deleted
         await c.reassigner.requests.finish(over)
     return wanted.keys() - failed.keys()
 
 
 def _problem_of_entry(tp: TopicPartition, target: Brokers, c: Controller) -> str | None:
-    """Why an entry is refused, or None. A broker of the target that is not live may still come."""
+    """Why an entry is refused, or None. A broker of the target need not be live: it may register later."""
     if tp not in c.context:
         return "the partition does not exist"
     if tp.topic in c.context.queued_for_deletion:
@@ -95,9 +101,9 @@ def _is_under_way(tp: TopicPartition, target: Brokers, c: Controller) -> bool:
 
 
 def expect_completion(changed: Iterable[TopicPartition], c: Controller) -> None:
-    """The ISRs of these partitions changed: look later whether reassignments are complete.
+    """Queue an event that completes reassignments, because the ISRs of these partitions changed.
 
-    Later, so that the leader that changed the ISR has its answer first.
+    The event comes later, so that the leader that changed the ISR gets its answer first.
     """
     if not c.context.being_reassigned:
         return
@@ -109,7 +115,8 @@ def expect_completion(changed: Iterable[TopicPartition], c: Controller) -> None:
 async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -> None:
     """Follow the assignments of known partitions that another writer changed, in topic znodes that were read.
 
-    Our own writes are known already. Replicas on controllerd are the business of ``our_replicas``.
+    The controller's own writes are in the context already. Assignments with a replica on controllerd are left to
+    ``our_replicas``.
     """
     found: dict[TopicPartition, ReplicaAssignment] = {}
     for name, image in images.items():
@@ -125,13 +132,12 @@ async def follow_topic_znodes(images: Mapping[str, TopicImage], c: Controller) -
     if found:
         await c.reassigner.adopt(found)
         await conclude(c)
-        await c.deletions.resume_for(
-            {tp.topic for tp in found}
-        )  # one may wait for a reassignment that cannot be followed
+        # A deletion may have waited for a reassignment that was put in quarantine, because it cannot be followed.
+        await c.deletions.resume_for({tp.topic for tp in found})
 
 
 async def end_requests_of(topic: str, c: Controller) -> None:
-    """End the requests for a topic that is gone, so that a new topic of its name does not inherit them."""
+    """Remove the requests by znode for a topic that is gone, so that a new topic of its name does not inherit them."""
     await c.reassigner.requests.overrule(c.context.being_reassigned & set(c.context.partitions_of(topic)))
     await conclude(c)
 

@@ -1,8 +1,8 @@
 """The registration of this instance under ``/brokers/ids``, while it leads and brokers need it.
 
 Brokers older than 3.0 look their controller up there before a controlled shutdown; without the
-registration they stop unclean. All other readers would only count one more broker, so it exists only
-once such a broker is known.
+registration they shut down unclean. Every other reader would only count one broker too many. So
+controllerd registers only when such a broker is known.
 """
 
 from collections.abc import Set as AbstractSet
@@ -33,15 +33,15 @@ async def keep_registered(c: Controller) -> None:
     if entry is None or entry == c.role.registered:
         return
     if (reason := await c.role.registrar.register(entry)) is not None:
-        log.error("registration of controllerd refused", reason=reason)
+        log.error("could not register controllerd", reason=reason)
         c.audit.record(AlarmRecord("controllerd cannot be registered", reason))
         return
     log.info("registered controllerd among the brokers", rack=entry.rack, oldest=str(c.context.releases.oldest))
     c.role.registered, c.snapshot.registered, c.role.needs_registration = entry, True, True
 
 
-async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
-    """Compare the registrations of controllerd that were read with ours; delete what a controller left behind.
+async def reconcile_registrations(registered: AbstractSet[BrokerId], c: Controller) -> None:
+    """Forget our registration if it is gone, and delete registrations that other controllerd instances left behind.
 
     If ours was deleted, the next ``keep_registered`` creates it again. A znode at its path is ours only
     if our session owns it: a registration that an election missed may have taken its place since.
@@ -49,7 +49,7 @@ async def judge_registrations(registered: AbstractSet[BrokerId], c: Controller) 
     own_id = BrokerId(c.node_id)
     has_own = c.role.registered is not None and own_id in registered and await c.role.registrar.is_registered()
     if c.role.registered is not None and not has_own:
-        log.warning("registration of controllerd disappeared")
+        log.warning("lost registration of controllerd")
         forget_registration(c)
     if registered - ({own_id} if has_own else set()):
         await c.role.registrar.remove_left_over()

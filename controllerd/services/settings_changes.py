@@ -1,4 +1,4 @@
-"""Changed settings of the cluster are written to the audit log, and disagreements of brokers are alarmed."""
+"""Records changed settings of the cluster in the audit log, and alarms disagreements of brokers."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from controllerd.record.records import AlarmRecord
 log = structlog.get_logger(__name__)
 
 
-def write_down(before: Resolution, now: Resolution, audit: AuditLog) -> None:
+def record_settings_changes(before: Resolution, now: Resolution, audit: AuditLog) -> None:
     """Write one record of all changes, and an alarm for every new disagreement."""
     changed = [
         name
@@ -41,7 +41,7 @@ def write_down(before: Resolution, now: Resolution, audit: AuditLog) -> None:
 
 
 def expect_answers(registered: Mapping[BrokerId, int], c: Controller) -> None:
-    """Have unclean elections wait for what these brokers say; call it before any of them can be elected."""
+    """Keep unclean elections off until these brokers have answered; call it before any of them can be elected."""
     before = c.settings.current
     c.settings.expect(registered)
-    write_down(before, c.settings.current, c.audit)
+    record_settings_changes(before, c.settings.current, c.audit)

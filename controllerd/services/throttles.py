@@ -38,7 +38,8 @@ def expect_reassignments(view: ThrottleView, coming: AbstractSet[TopicPartition]
     left_s = min(left_s, GRACE_S)  # a wall clock that was set back must not make it wait for ever
     intents.awaited = set(coming - c.context.being_reassigned) if left_s > 0 else set()
     if intents.awaited:
-        c.timers.put_later(left_s, ThrottleCheck(view.set_ms))
+        # ``set_ms`` makes it differ from other checks: of equal events a timer has only the earliest.
+        c.timers.put_later(left_s, ThrottleCheck(set_ms=view.set_ms))
 
 
 def is_throttle_over(view: ThrottleView, c: Controller) -> bool:
@@ -46,11 +47,12 @@ def is_throttle_over(view: ThrottleView, c: Controller) -> bool:
 
 
 def schedule_throttle_check(c: Controller) -> None:
-    """Run after every event: note the reassignments that have begun, and have a throttle that is over removed."""
+    """Run after every event: note the reassignments that have begun; if the throttle is over, schedule its removal."""
     intents = c.context.intents
     if intents.throttle is None or not c.is_active:
         return
     if intents.awaited:
         intents.awaited -= c.context.being_reassigned
     if is_throttle_over(intents.throttle, c):
-        c.timers.put_later(max(0.0, intents.lift_not_before - c.clock.monotonic()), ThrottleCheck())
+        left_s = max(0.0, intents.lift_not_before - c.clock.monotonic())  # a failed removal is repeated later
+        c.timers.put_later(left_s, ThrottleCheck())

@@ -1,4 +1,4 @@
-"""Prepares topics before their partitions start: an id, replicas on real brokers, a znode that can be parsed."""
+"""Prepares topics before their partitions start: gives them an id, and replicas on brokers in place of controllerd."""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
@@ -54,8 +54,8 @@ def needs_correction(c: Controller, image: TopicImage) -> bool:
 def known_id(c: Controller, image: TopicImage) -> str | None:
     """The id that brokers have for this very topic, even if its znode has another now.
 
-    Brokers keep the id beside the log and refuse every other one for good (KIP-516), so that a tool that rewrites the
-    znode with another id or with none must not have its way.
+    Brokers keep the id beside the log and refuse every other id for good (KIP-516). So the id that brokers have counts,
+    and not the one of a tool that rewrites the znode with another id or with none.
     """
     known = c.context.topics.get(image.name)
     if known is None or known.czxid != image.czxid or known.topic_id is None:
@@ -64,13 +64,13 @@ def known_id(c: Controller, image: TopicImage) -> str | None:
 
 
 def keep_id(c: Controller, image: TopicImage) -> TopicImage:
-    """The image with the id that brokers have; with an alarm where the znode has another."""
+    """Return the image with the id that brokers have; raise an alarm if the znode has another."""
     kept = known_id(c, image)
     if kept == image.topic_id:
         return image
     detail = f"/brokers/topics/{image.name}: {image.topic_id} instead of {kept}, which is kept"
     c.audit.record(AlarmRecord("topic id was changed in ZooKeeper", detail))
-    log.error("topic id was changed in zookeeper", topic=image.name, kept=kept, found=image.topic_id)
+    log.error("found topic id changed in zookeeper", topic=image.name, kept=kept, found=image.topic_id)
     return replace(image, topic_id=kept)
 
 
@@ -94,7 +94,7 @@ def _report_waiting(c: Controller, topic: str, waiting: Collection[int]) -> None
     """Log that partitions wait, and raise an alarm when the wait of one begins, but not at each later broker start."""
     partitions = len(waiting)
     named = f"{counted(partitions, 'partition')} {'has' if partitions == 1 else 'have'} a replica on controllerd"
-    log.warning("topic waits for live brokers", topic=topic, partitions=partitions)
+    log.warning("kept topic waiting for live brokers", topic=topic, partitions=partitions)
     if any(TopicPartition(topic, partition) not in c.context for partition in waiting):
         detail = f"{topic}: {named}, and no live broker is without one to take it"
         c.audit.record(AlarmRecord("topic waits for brokers", detail))

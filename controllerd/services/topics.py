@@ -1,4 +1,4 @@
-"""Topics and partitions are created and deleted: the context follows ZooKeeper, and new partitions start."""
+"""Follows topics and partitions that are created and deleted in ZooKeeper, and starts new partitions."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from controllerd.controller import Controller
-from controllerd.core.election import Offline
+from controllerd.core.election import OfflineElection
 from controllerd.core.model import (
     BrokerId,
     PartitionState,
@@ -36,15 +36,15 @@ _TOPICS: Final = "/brokers/topics"
 
 
 async def compare_topics(c: Controller) -> None:
-    """Take in the topics that ZooKeeper has and the context has not, and forget the others."""
-    names, doubts = await c.store.topics.read_topic_names(), _doubts(c)
+    """Load the topics that only ZooKeeper has, and forget the topics that only the context has."""
+    names, quarantined = await c.store.topics.read_topic_names(), _quarantined_paths(c)
     for gone in [name for name in c.context.topics if name not in names]:
         _forget(gone, c)
-    _release(doubts.keys() - names, c)
+    _release(quarantined.keys() - names, c)
     fresh = [name for name in names if name not in c.context.topics]
     if fresh:
         await _take_in(await c.store.topics.read_topics(fresh), c)
-    await _send_deletions_of_clear_topics(doubts, c)
+    await _send_deletions_of_released_topics(quarantined, c)
 
 
 def _forget(topic: str, c: Controller) -> None:
@@ -53,83 +53,88 @@ def _forget(topic: str, c: Controller) -> None:
     if topic in c.context.queued_for_deletion or topic in c.context.deletions.waiting:
         c.queue.put(TopicDeletion())
     if not c.context.being_reassigned.isdisjoint(c.context.partitions_of(topic)):
-        c.queue.put(ZkPartitionReassignment())  # what asked for it ends with the topic (KAFKA-9478)
+        c.queue.put(ZkPartitionReassignment())  # its handler removes the requests for the topic (KAFKA-9478)
     c.context.remove_topic(topic)
 
 
 def _release(topics: AbstractSet[str], c: Controller) -> None:
     """End the quarantine of topics that are gone, or that were created anew."""
-    for topic, paths in _doubts(c).items():
+    for topic, paths in _quarantined_paths(c).items():
         for path in paths if topic in topics else ():
-            c.context.release(path)
+            c.context.take_out_of_quarantine(path)
 
 
-async def _send_deletions_of_clear_topics(doubts: Mapping[str, Collection[str]], c: Controller) -> None:
-    """Send the pending deletions of topics that have left quarantine: until now it was unknown whether they are due."""
-    clear = {topic for topic, paths in doubts.items() if not c.context.quarantine.keys() >= {*paths}}
-    if clear:
-        await send_pending_deletions(sorted(c.context.live_or_shutting_down), c, topics=clear)
+async def _send_deletions_of_released_topics(quarantined: Mapping[str, Collection[str]], c: Controller) -> None:
+    """Send the pending deletions of topics of which a path has left quarantine since ``quarantined`` was computed.
+
+    While a path is in quarantine, it is unknown whether the deletions are due.
+    """
+    released = {topic for topic, paths in quarantined.items() if not c.context.quarantine.keys() >= {*paths}}
+    if released:
+        await send_pending_deletions(sorted(c.context.live_or_shutting_down), c, topics=released)
 
 
 async def reread_topics(c: Controller, names: Collection[str]) -> None:
-    """Read topic znodes again; a topic that was created anew in between is dropped and taken in as new."""
+    """Read topic znodes again; a topic that was created anew in between is forgotten and loaded as a new one."""
     if not names:
         return
-    read, doubts = await c.store.topics.read_topics(names), _doubts(c)
+    read, quarantined = await c.store.topics.read_topics(names), _quarantined_paths(c)
     for name in read.missing & c.context.topics.keys():
-        # Not watched any more: if it comes back before TopicChange looks, that one must find it new.
+        # The znode is not watched any more. If the topic is created anew before TopicChange is handled, it must count
+        # as new there.
         _forget(name, c)
     anew = {name for name, image in read.topics.items() if _is_another(image, c)}
     for name in sorted(anew):
         log.info("found topic created anew", topic=name)
         await end_requests_of(name, c)
         c.context.remove_topic(name)
-    if not doubts.keys().isdisjoint(anew):
+    if not quarantined.keys().isdisjoint(anew):
         c.queue.put(TopicDeletion())  # it may have been requested while the earlier topic was in quarantine
     _release(read.missing | anew, c)
     await _take_in(read, c)
-    await _send_deletions_of_clear_topics(doubts, c)
+    await _send_deletions_of_released_topics(quarantined, c)
 
 
 def _is_another(image: TopicImage, c: Controller) -> bool:
-    """Whether a topic of this name is known, and was created at another time."""
+    """Whether the context has an earlier topic of this name, which was deleted and created anew."""
     known = c.context.topics.get(image.name)
     return known is not None and known.czxid != image.czxid
 
 
 async def _take_in(read: TopicsRead, c: Controller) -> None:
-    """Remember what was read and start the partitions that are new."""
+    """Put topics as they were read into the context, start new partitions, and follow changed assignments."""
     quarantine(c, read.broken)
-    doubtful = _doubts(c).keys() & read.topics.keys()
-    mended = [name for name in read.topics if f"/brokers/topics/{name}" in c.context.quarantine]
-    for name in mended:
-        c.context.release(f"/brokers/topics/{name}")
-    await c.outbox.write_down_slowly()  # what is written next must not look as if it were in quarantine
+    quarantined = _quarantined_paths(c).keys() & read.topics.keys()
+    repaired = [name for name in read.topics if f"/brokers/topics/{name}" in c.context.quarantine]
+    for name in repaired:
+        c.context.take_out_of_quarantine(f"/brokers/topics/{name}")
+    # The release is recorded first: in the audit log, no later write may seem to touch a znode in quarantine.
+    await c.outbox.write_down_slowly()
     images: Mapping[str, TopicImage] = await drop_late_partitions(read.topics, c)
     if await unknown_partitions(images, c) or any(known_id(c, image) != image.topic_id for image in images.values()):
         initialised = {tp for name in images for tp in c.context.partitions_of(name)}
         images = await prepare_topics(c, images, initialised)
     fresh = await unknown_partitions(images, c)  # another writer may have added partitions meanwhile
     for image in images.values():
-        take_topic(c, replace(image, topic_id=known_id(c, image)))  # where the znode could not be put right
+        take_topic(c, replace(image, topic_id=known_id(c, image)))  # even if the znode could not be corrected
         await c.outbox.slicer.yield_to_loop()
     if fresh:
         log.info("found new partitions", topics=len({tp.topic for tp in fresh}), partitions=len(fresh))
         await on_new_partition_creation([tp for tp in fresh if c.context.find(tp) is not None], c)
     await follow_topic_znodes(images, c)
-    for name in doubtful:  # reassignments that caught up meanwhile were left as they were
+    for name in quarantined:  # a reassignment that caught up while the topic was in quarantine was not completed
         expect_completion(c.context.partitions_of(name), c)
-    if any(name in c.context.topics for name in mended):
+    if any(name in c.context.topics for name in repaired):
         c.queue.put(TopicDeletion())  # their deletion may have been requested while they were in quarantine
 
 
-def _doubts(c: Controller) -> dict[str, list[str]]:
+def _quarantined_paths(c: Controller) -> dict[str, list[str]]:
     """The paths in quarantine, by topic."""
-    doubts: defaultdict[str, list[str]] = defaultdict(list)
+    quarantined: defaultdict[str, list[str]] = defaultdict(list)
     for path in c.context.quarantine:
         if path.startswith(f"{_TOPICS}/"):
-            doubts[path.split("/")[3]].append(path)
-    return doubts
+            quarantined[path.split("/")[3]].append(path)
+    return quarantined
 
 
 async def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) -> list[TopicPartition]:
@@ -142,10 +147,10 @@ async def unknown_partitions(images: Mapping[str, TopicImage], c: Controller) ->
 
 
 def take_topic(c: Controller, image: TopicImage) -> None:
-    """Remember a topic as it was read, but for what is wrong with it: that is left alone, visibly.
+    """Put a topic as it was read into the context; a flaw of it is put in quarantine and left out.
 
-    A partition with a broker twice is left out. A reassignment that names brokers outside the replicas is not carried
-    on. Of two topics with one id the younger is left out whole.
+    A partition whose replicas name a broker twice is left out. If a reassignment names brokers outside the replicas,
+    the partition counts as not being reassigned. Of two topics with the same id, the younger is left out.
     """
     twin = c.context.topic_names.get(image.topic_id or "")
     if twin is not None and twin != image.name:
@@ -165,13 +170,14 @@ def _sound_assignments(c: Controller, image: TopicImage) -> dict[int, ReplicaAss
     sound = dict(image.assignments)
     if c.context.quarantine or any(map(assignment_flaw, sound.values())):
         for partition, assignment in image.assignments.items():
-            _judge(c, image.name, partition, assignment_flaw(assignment), sound)
+            _apply_flaw(c, image.name, partition, assignment_flaw(assignment), sound)
     return sound
 
 
-def _judge(
+def _apply_flaw(
     c: Controller, topic: str, partition: int, flaw: AssignmentFlaw | None, sound: dict[int, ReplicaAssignment]
 ) -> None:
+    """Put the partition in quarantine or release it, and correct its assignment in ``sound``."""
     path = f"/brokers/topics/{topic}/partitions/{partition}"
     match flaw:
         case AssignmentFlaw.DUPLICATE_REPLICAS:
@@ -181,7 +187,7 @@ def _judge(
             quarantine(c, [BadZnode(path, flaw.value)])
             sound[partition] = ReplicaAssignment(sound[partition].replicas)
         case AssignmentFlaw.NO_REPLICAS | None:
-            c.context.release(path)
+            c.context.take_out_of_quarantine(path)
 
 
 async def on_new_partition_creation(partitions: Collection[TopicPartition], c: Controller) -> None:
@@ -198,5 +204,5 @@ async def start_partitions(partitions: Collection[TopicPartition], c: Controller
         for broker in c.context.assignment(tp).replicas:
             replicas[broker].append(tp)
     await c.replicas.handle_on(replicas, ReplicaState.NEW)
-    await c.partitions.handle(partitions, PartitionState.ONLINE, Offline())
+    await c.partitions.handle(partitions, PartitionState.ONLINE, OfflineElection())
     await c.replicas.handle_on(replicas, ReplicaState.ONLINE)

@@ -13,7 +13,7 @@ from controllerd.core.model import Broker, BrokerId
 from controllerd.errors import BadZnode
 from controllerd.record.records import AlarmRecord
 from controllerd.services.quarantine import quarantine, take_out_of_quarantine
-from controllerd.services.registration import judge_registrations
+from controllerd.services.registration import reconcile_registrations
 
 log = structlog.get_logger(__name__)
 
@@ -21,9 +21,13 @@ REGISTRATIONS: Final = "/brokers/ids/"
 
 
 async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
-    """The registered brokers; one whose registration cannot be understood is left as it is known, or left out."""
+    """Return the registered brokers that can be served, by id.
+
+    A broker whose registration cannot be parsed keeps the registration that the context has, or is left out if there is
+    none. Quarantine, alarms and the registrations of controllerd are brought up to date with the same read.
+    """
     read = await c.store.brokers.read_brokers()
-    await judge_registrations(read.controllers, c)
+    await reconcile_registrations(read.controllers, c)
     observed = dict(read.brokers)
     for bad in read.broken:
         c.context.put_in_quarantine(bad.path, bad.reason)
@@ -33,14 +37,17 @@ async def usable_brokers(c: Controller) -> Mapping[BrokerId, Broker]:
             observed[known.id] = known
     broken = {bad.path for bad in read.broken} | await _leave_out_unfit(observed, c)
     for path in [path for path in c.context.quarantine if path.startswith(REGISTRATIONS) and path not in broken]:
-        c.context.release(path)
+        c.context.take_out_of_quarantine(path)
     _alarm_shared_addresses(observed, c)
     alarm_uncovered(observed.values(), c)
     return dict(sorted(observed.items()))
 
 
 def _alarm_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) -> None:
-    """Brokers at one address: at most one of them is really there, and it refuses what carries another's epoch."""
+    """Alarm brokers that register the same address, once for each new registration.
+
+    At most one of them listens there, and it refuses requests with the broker epoch of another.
+    """
     at: defaultdict[tuple[str, int], list[BrokerId]] = defaultdict(list)
     for broker in sorted(observed):
         for address in {(endpoint.host, endpoint.port) for endpoint in observed[broker].endpoints}:
@@ -54,7 +61,10 @@ def _alarm_shared_addresses(observed: Mapping[BrokerId, Broker], c: Controller) 
 
 
 def alarm_uncovered(brokers: Iterable[Broker], c: Controller) -> None:
-    """Alarm once for each listener whose clients see no controller, and show all of them; no broker is left out."""
+    """Alarm each listener whose clients do not find controllerd, once, and put all such listeners into the snapshot.
+
+    No broker is left out because of its listeners for clients.
+    """
     before, now = c.snapshot.uncovered, c.local.reach.uncovered(brokers)
     for name in sorted(now.keys() - before.keys()):
         log.warning("found a listener whose clients see no controller", listener=name, reason=now[name])
@@ -65,8 +75,8 @@ def alarm_uncovered(brokers: Iterable[Broker], c: Controller) -> None:
 async def _leave_out_unfit(observed: dict[BrokerId, Broker], c: Controller) -> set[str]:
     """Leave out brokers that we cannot connect to, or that do not support a finalized feature (KIP-584).
 
-    Returns the paths of all such registrations. A broker that serves already goes on until it ends: it was fit when it
-    came, and to take its leaderships away would help no client.
+    Returns the paths of all such registrations. A broker that is served already is served until it stops: it was fit
+    when it registered, and to take its leaderships away would help no client.
     """
     levels = await _finalized_levels(c)
     found: set[str] = set()
@@ -81,8 +91,8 @@ async def _leave_out_unfit(observed: dict[BrokerId, Broker], c: Controller) -> s
 
 
 def _why_unfit(broker: Broker, levels: Mapping[str, int], c: Controller) -> tuple[str, str] | None:
-    """The alarm and its reason."""
-    if (reason := c.local.reach.why_no_talk(broker)) is not None:
+    """The alarm that a broker causes, and its reason; None for a broker that can be served."""
+    if (reason := c.local.reach.why_not_reached(broker)) is not None:
         return "broker asks for TLS or SASL", reason
     if (reason := incompatibility(broker, levels)) is not None:
         return "broker is incompatible with the finalized features", reason
@@ -100,7 +110,7 @@ def keep_out(broker: Broker, what: str, reason: str, c: Controller) -> str:
 
 
 async def _finalized_levels(c: Controller) -> Mapping[str, int]:
-    """The finalized levels; none where they cannot be parsed, so that no broker is left out because of them."""
+    """The finalized levels; empty if they cannot be parsed, so that no broker is left out because of them."""
     if not c.context.features.feature_versioning:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""The HTTP endpoint of the daemon: health for supervisors, status for people and tools, a few admin verbs.
+"""The HTTP endpoint of the daemon: health for supervisors, status for people and tools, and the admin verbs.
 
-It reads the published snapshot on the event loop of the controller. Only plans of a reassignment and the settings of
-topics are read from ZooKeeper, through what the sources give.
+Handlers read the published snapshot on the event loop of the controller. The sources also give the settings of topics,
+which are read from ZooKeeper, and the sizes of replicas, which are read from brokers.
 """
 
 import os
@@ -40,9 +40,9 @@ class StatusServer:
         limits: Limits = DEFAULT_LIMITS,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """``stuck_after_s``: without progress for so long the event worker counts as stuck.
+        """``stuck_after_s``: an event worker without progress for this time counts as stuck.
 
-        ``environment`` is what systemd gave: its credentials and sockets.
+        ``environment`` names the credentials and sockets that systemd passes to the daemon.
         :raises ConfigError: a token or a certificate cannot be read.
         """
         self.listener: Final = HttpListener(http, environment, limits)
@@ -63,22 +63,22 @@ class StatusServer:
     async def start(self) -> int:
         """Listen, and return the bound TCP port.
 
-        :raises OSError: an address cannot be bound. :raises ConfigError: systemd passed on an unusable socket.
+        :raises OSError: an address cannot be bound. :raises ConfigError: a socket from systemd cannot be used.
         """
         return await self.listener.open(lambda access: self.application([access]))
 
     async def close(self) -> None:
-        """Stop listening and end the requests in work. Harmless when nothing was started."""
+        """Stop listening, and end the requests that are being served. Harmless when nothing was started."""
         await self.listener.close()
         await self._diff.close()
         await self._verbs.close()
 
     def routes(self) -> list[Route]:
-        """Return everything that is served."""
+        """Return all routes."""
         return [route for api in self._apis for route in api.routes()]
 
     def application(self, middlewares: Sequence[Middleware] = ()) -> web.Application:
-        """Return the routes behind the middlewares, which find the route of a request by ``route_of``."""
+        """Return the application with all routes behind these middlewares, which may call ``route_of``."""
         app = web.Application(middlewares=[self._requests.count, describe_problems, *middlewares, check_query])
         app.on_response_prepare.append(_add_headers)
         register(app, self.routes())

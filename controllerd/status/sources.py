@@ -1,10 +1,10 @@
-"""The inputs of the HTTP endpoint: callables that the composition root wires, and their plain results."""
+"""The inputs of the HTTP endpoint: callables that the composition root provides, and their plain results."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from channel_manager.sender import Pending
+from channel_manager.sender import QueuedRequest
 from controllerd.core.cluster_settings import Policy
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.core.replica_sizes import NO_SIZES, SizesView
@@ -21,20 +21,21 @@ from events.queue import EventQueue
 
 @dataclass(frozen=True, slots=True)
 class AuditView:
-    """The audit log's writer."""
+    """The counters of the writer of the audit log."""
 
     records_written: int = 0
     records_lost: int = 0
     trouble: str | None = None
-    """Why nothing can be written at the moment; None when all is well."""
+    """Why nothing can be written at the moment; None while writing works."""
     bytes_written: int = 0
     syncs: int = 0
-    """How often the log was forced to the disk, and ``sync_s`` the seconds that all of them took."""
+    """How often the log was synced to the disk."""
     sync_s: float = 0.0
+    """The seconds that all syncs took together."""
 
 
-class Compared(NamedTuple):
-    """One partition: before, as ours would have left it, and after; each None without a state."""
+class ComparedPartition(NamedTuple):
+    """A partition: its state before a cause, as this controller would have written it, and after; None without one."""
 
     cause: str
     tp: TopicPartition
@@ -46,61 +47,62 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationsView:
-    """The findings of an instance that only watches."""
+    """The findings of an observer."""
 
     looks: int
+    """Images of ZooKeeper that were read."""
     torn: int
-    """Images that could not be used, because brokers or the controller changed while each was read."""
+    """Images that could not be used, because brokers or the controller changed while they were read."""
     unsettled: int
     """Causes whose effect is not complete yet."""
     refusal: str | None
-    """Why this instance would refuse to lead; None when it would not."""
+    """Why this instance would refuse to become the active controller; None when it would not."""
     totals: Mapping[tuple[str, str], int]
     """Partitions by cause and ruling."""
-    latest: Sequence[Compared]
-    """The newest ones, oldest first."""
+    latest: Sequence[ComparedPartition]
+    """The newest comparisons, oldest first."""
     not_judged: Sequence[str]
-    """Changes that were noticed without a visible cause."""
+    """The kinds of changes that are counted but not judged, because their cause does not show in ZooKeeper."""
     cannot_be_seen: Sequence[str]
-    """Events that no observer of ZooKeeper can see."""
+    """The events that ZooKeeper does not show at all."""
 
 
 class RoleMemory(Protocol):
-    """The decision of an operator about the role, kept beyond restarts."""
+    """Keeps an operator's decision about the role beyond restarts."""
 
     @property
     def why_not(self) -> str | None:
-        """Why no decision can be kept; None if one can."""
+        """Why a decision cannot be kept; None when it can."""
         ...
 
     async def remember(self) -> None:
-        """Take the role from brokers without being asked, from now on and after every start."""
+        """Take the role from brokers as ``when_broker_holds = takeover`` does, from now on and after each start."""
         ...
 
 
 class TopicSettings(Protocol):
-    """The configurations of topics, which may be some seconds old; a topic that cannot be read is left out."""
+    """The configurations of topics, which may be some seconds old."""
 
     @property
     def version(self) -> int:
-        """Changes when an earlier answer may be out of date."""
+        """Changes when earlier results may be out of date."""
         ...
 
     @property
     def policy(self) -> Policy:
-        """The policy of this instance."""
+        """The settings of the cluster that decide about elections and deletions."""
         ...
 
     async def of(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """Return the overrides in ``/config/topics`` of these topics; an empty mapping for a topic without any."""
+        """Return the overrides in ``/config/topics`` of these topics, without the topics that cannot be read."""
         ...
 
     def unclean_by_default(self) -> bool | None:
-        """Return the cluster's ``unclean.leader.election.enable``; None where that is not known."""
+        """Return the cluster's ``unclean.leader.election.enable``; None where it is not known."""
         ...
 
     async def min_isr_by_default(self) -> int | None:
-        """Return the cluster's ``min.insync.replicas``; None where that is not known."""
+        """Return the cluster's ``min.insync.replicas``; None where it is not known."""
         ...
 
 
@@ -110,7 +112,7 @@ async def _not_measured(_partitions: Iterable[TopicPartition]) -> SizesView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSources:
-    """Everything the status server may ask. All callables are cheap, never wait and never talk to ZooKeeper."""
+    """The inputs of the status server. All callables that are not awaited are cheap and do no I/O."""
 
     instance: str
     """The uuid of this instance, as in ``/controller``."""
@@ -125,13 +127,13 @@ class StatusSources:
     recent: Recent
     """The recent audit records."""
     record: Callable[[Record], None]
-    """Puts a record into the audit log and before its readers (``controllerd.audit.bus``)."""
+    """Passes a record to the audit log and to the other subscribers (``controllerd.audit.bus``)."""
     memory: RoleMemory | None = None
-    """None: no decision is kept."""
+    """None: this instance keeps no decision."""
     observations: Callable[[], ObservationsView | None] = lambda: None
-    """None: this instance does not observe."""
-    pending: Callable[[BrokerId, int], Sequence[Pending]] = lambda _broker, _limit: ()
-    """The first requests that wait for a broker, or for its answer; at most so many."""
+    """None: this instance is no observer."""
+    pending: Callable[[BrokerId, int], Sequence[QueuedRequest]] = lambda _broker, _limit: ()
+    """The first control requests to a broker that are not sent or not answered yet, up to a limit."""
     settings: TopicSettings | None = None
     """None: the configurations of topics are not known."""
     cluster_settings: Callable[[], Resolution | None] = lambda: None
@@ -139,12 +141,12 @@ class StatusSources:
     config: Callable[[], Mapping[str, object]] = dict
     """Every key with its ``value`` and ``origin`` (``Config.effective``)."""
     replica_sizes: Callable[[], SizesView] = lambda: NO_SIZES
-    """How large the replicas are that move or go, and how fast they grow; empty while nothing is under way."""
+    """Sizes and growth of the replicas that are being reassigned or deleted; empty while there are none."""
     measure: Callable[[Iterable[TopicPartition]], Awaitable[SizesView]] = _not_measured
-    """Asks the brokers now how large the replicas of these partitions are, for a plan; takes up to some seconds."""
+    """Reads the sizes of the replicas of these partitions from brokers, for a plan; takes up to some seconds."""
     compare: Compare | None = None
-    """Compares the image with ZooKeeper and brokers, which takes some seconds; None: there is no image."""
+    """Compares the image in memory with ZooKeeper and brokers, in some seconds; None: there is no image."""
     turnstile: Turnstile = field(default_factory=Turnstile)
-    """For long passes on behalf of readers."""
+    """Schedules long passes for readers."""
     meters: Meters = field(default_factory=Meters)
-    """Counts since the start."""
+    """The counters since the start."""

@@ -1,4 +1,4 @@
-"""From the sources to the answer of ``GET /v1/status``."""
+"""Builds the answer of ``GET /v1/status`` from the sources."""
 
 from collections import Counter
 from functools import cache
@@ -14,13 +14,13 @@ from controllerd.status.schema.common import Meta
 from controllerd.status.schema.status import (
     AuditStatus,
     BrokerStatus,
-    DebtStatus,
     DeletionStatus,
     EndedEvent,
     HolderStatus,
     ListenerStatus,
     PartitionCounts,
     PauseStatus,
+    PendingDeletionStatus,
     Quarantined,
     QueueStatus,
     SessionStatus,
@@ -33,18 +33,18 @@ from controllerd.status.sources import StatusSources
 from controllerd.views import ChannelView, ClusterView, DeletionView, Holder
 
 _NO_CHANNEL = ChannelView(connected=False)
-_LATEST: Final = 5
-"""Events that the status shows."""
+_LATEST_EVENTS: Final = 5
+"""The ended events that the status shows."""
 
 
 @cache
 def daemon_version() -> str:
-    """The version of the installed package."""
+    """Return the version of the installed package."""
     return version("controllerd")
 
 
 def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
-    """Return the status of this instance. ``counts``: of all partitions."""
+    """Return the status of this instance; ``counts`` are the counts over all partitions."""
     snapshot = sources.snapshot()
     status = Status(
         role=snapshot.role.value,
@@ -59,10 +59,13 @@ def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
         brokers=view_brokers(snapshot, sources),
         quarantined=[Quarantined(path=path, reason=reason) for path, reason in sorted(snapshot.quarantine.items())],
         uncovered=[Uncovered(listener=name, reason=reason) for name, reason in snapshot.uncovered.items()],
-        deletions=view_deletions(snapshot),
+        deletions=[view_deletion(name, deletion) for name, deletion in sorted(snapshot.deletions.items())],
         pauses=view_pauses(snapshot),
         latest_events=view_latest_events(sources),
-        debts=[DebtStatus(broker=broker, replicas=number) for broker, number in sorted(snapshot.debts.items())],
+        pending_deletions=[
+            PendingDeletionStatus(broker=broker, replicas=number)
+            for broker, number in sorted(snapshot.pending_deletions.items())
+        ],
         settings=view_setting_problems(sources),
         audit=view_audit(sources),
         observed=view_observed(sources),
@@ -72,14 +75,14 @@ def view_status(sources: StatusSources, counts: Counts) -> StatusResponse:
 
 
 def view_setting_problems(sources: StatusSources) -> list[SettingProblem]:
-    """Return the settings on which brokers disagree, by name."""
+    """Return the settings of the cluster that have a problem, by name."""
     known = sources.cluster_settings()
     problems = {} if known is None else known.problems
     return [SettingProblem(setting=name, problem=problem) for name, problem in sorted(problems.items())]
 
 
 def view_meta(sources: StatusSources) -> Meta:
-    """Return the head of an answer: the cluster, the term, the version of the snapshot."""
+    """Return the head of an answer: the cluster, the controller epoch, the version of the snapshot."""
     snapshot = sources.snapshot()
     return Meta(
         cluster_id=snapshot.cluster_id,
@@ -90,7 +93,7 @@ def view_meta(sources: StatusSources) -> Meta:
 
 
 def view_observed(sources: StatusSources) -> dict[str, int] | None:
-    """Partitions by how they compared, whatever the cause; None unless this instance observes."""
+    """Return the number of partitions by ruling, for all causes together; None unless this instance observes."""
     found = sources.observations()
     if found is None:
         return None
@@ -101,14 +104,14 @@ def view_observed(sources: StatusSources) -> dict[str, int] | None:
 
 
 def view_host(holder: Holder, snapshot: ClusterView) -> str | None:
-    """Return the host of the holder, by its registration among the brokers; None without one."""
-    us = snapshot.our_entry if holder.node_id == snapshot.node_id else None
-    entry = us or snapshot.brokers.get(BrokerId(holder.node_id))
+    """Return the host of the holder from its registration among the brokers; None without one."""
+    own_entry = snapshot.our_entry if holder.node_id == snapshot.node_id else None
+    entry = own_entry or snapshot.brokers.get(BrokerId(holder.node_id))
     return entry.endpoints[0].host if entry is not None and entry.endpoints else None
 
 
 def view_holder(snapshot: ClusterView) -> HolderStatus | None:
-    """Return the holder of the role."""
+    """Return the holder of ``/controller``; None while the znode does not exist."""
     holder = snapshot.holder
     if holder is None:
         return None
@@ -124,14 +127,14 @@ def view_holder(snapshot: ClusterView) -> HolderStatus | None:
 
 
 def view_session(sources: StatusSources) -> SessionStatus:
-    """The ZooKeeper session."""
+    """Return the state of the ZooKeeper session."""
     session = sources.session()
     shown = None if session.session_id is None else f"0x{session.session_id & (2**64 - 1):x}"
     return SessionStatus(state=session.state, session_id=shown, generation=session.generation)
 
 
 def view_queue(sources: StatusSources) -> QueueStatus:
-    """The event queue and the event in work."""
+    """Return the event queue and the event that is being handled."""
     worker = sources.worker()
     return QueueStatus(
         depth=len(sources.queue),
@@ -143,7 +146,7 @@ def view_queue(sources: StatusSources) -> QueueStatus:
 
 
 def view_counts(snapshot: ClusterView, counts: Counts) -> PartitionCounts:
-    """Topics and partitions."""
+    """Return the counts of topics and partitions."""
     return PartitionCounts(
         topics=len(snapshot.topics),
         partitions=counts.partitions,
@@ -157,7 +160,7 @@ def view_counts(snapshot: ClusterView, counts: Counts) -> PartitionCounts:
 
 
 def view_pauses(snapshot: ClusterView) -> list[PauseStatus]:
-    """Return the pauses that operators asked for, by name."""
+    """Return the pauses by name."""
     return [
         PauseStatus(
             what=what, until=iso(pause.until_ms), until_ms=pause.until_ms, reason=pause.reason, asked_by=pause.by
@@ -167,7 +170,7 @@ def view_pauses(snapshot: ClusterView) -> list[PauseStatus]:
 
 
 def view_latest_events(sources: StatusSources) -> list[EndedEvent]:
-    """The last few events, newest first."""
+    """Return the last few ended events, newest first."""
     ended = ((entry, entry.record) for entry in sources.recent.newest_first())
     return [
         EndedEvent(
@@ -179,17 +182,12 @@ def view_latest_events(sources: StatusSources) -> list[EndedEvent]:
             outcome=record.outcome,
             error=record.error,
         )
-        for entry, record in islice(((e, r) for e, r in ended if isinstance(r, EventEnd)), _LATEST)
+        for entry, record in islice(((e, r) for e, r in ended if isinstance(r, EventEnd)), _LATEST_EVENTS)
     ]
 
 
-def view_deletions(snapshot: ClusterView) -> list[DeletionStatus]:
-    """The topics that are to be deleted, by name."""
-    return [view_deletion(name, deletion) for name, deletion in sorted(snapshot.deletions.items())]
-
-
 def view_deletion(name: str, deletion: DeletionView) -> DeletionStatus:
-    """One topic that is to be deleted."""
+    """Return the progress of the deletion of one topic."""
     return DeletionStatus(
         topic=name,
         has_begun=deletion.has_begun,
@@ -199,7 +197,7 @@ def view_deletion(name: str, deletion: DeletionView) -> DeletionStatus:
 
 
 def view_brokers(snapshot: ClusterView, sources: StatusSources) -> list[BrokerStatus]:
-    """The live brokers in order of their ids."""
+    """Return the live brokers in order of their ids."""
     channels = sources.channels()
     return [
         view_broker(broker, channels.get(broker_id, _NO_CHANNEL), shutting_down=broker_id in snapshot.shutting_down)
@@ -208,7 +206,7 @@ def view_brokers(snapshot: ClusterView, sources: StatusSources) -> list[BrokerSt
 
 
 def view_broker(broker: Broker, channel: ChannelView, *, shutting_down: bool) -> BrokerStatus:
-    """One broker and the requests that wait for it."""
+    """Return one live broker and the queue of requests to it."""
     return BrokerStatus(
         id=broker.id,
         broker_epoch=broker.epoch,
@@ -231,6 +229,6 @@ def view_broker(broker: Broker, channel: ChannelView, *, shutting_down: bool) ->
 
 
 def view_audit(sources: StatusSources) -> AuditStatus:
-    """The audit log's writer."""
+    """Return the counters of the writer of the audit log."""
     audit = sources.audit()
     return AuditStatus(records_written=audit.records_written, records_lost=audit.records_lost, trouble=audit.trouble)

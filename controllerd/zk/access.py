@@ -1,7 +1,8 @@
 """ZooKeeper as the stores and the elector need it: a few batched operations on plain values.
 
-``controllerd.zk.connection`` does them over kazoo, the fake of the tests on a tree in memory. Everything that has a
-policy (fence, conflicts, lost replies) is above this line, so that it is tested against both.
+``controllerd.zk.connection`` carries them out over kazoo, ``in_memory`` and the fake of the tests
+on a tree in memory. Everything that is a policy (fence, conflicts, lost replies) is built on this
+protocol, so that it is tested against all.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ BAD_VERSION: Final = -103
 NODE_EXISTS: Final = -110
 
 CONFLICT_CODES: Final = frozenset({NO_NODE, BAD_VERSION, NODE_EXISTS, RUNTIME_INCONSISTENCY})
-"""Refusals that mean no more than that another client was faster."""
+"""Result codes which mean that another client was faster."""
 
 _NAMES: Final = {
     OK: "ok",
@@ -47,12 +48,12 @@ IN_FLIGHT: Final = 4
 
 
 def code_name(code: int) -> str:
-    """ZooKeeper's own name of a result code."""
+    """Return ZooKeeper's name of a result code."""
     return _NAMES.get(code, f"code {code}")
 
 
-class Node(NamedTuple):
-    """A znode as it was read."""
+class Znode(NamedTuple):
+    """The content of a znode as it was read, with the part of its stat that is used."""
 
     data: bytes | None
     version: int
@@ -84,14 +85,14 @@ class Delete(NamedTuple):
     version: int = ANY_VERSION
 
 
-class Check(NamedTuple):
-    """Demand a version and write nothing."""
+class CheckVersion(NamedTuple):
+    """Fail the transaction unless a znode has this version; write nothing."""
 
     path: str
     version: int
 
 
-Operation = Create | SetData | Delete | Check
+Operation = Create | SetData | Delete | CheckVersion
 Transaction = Sequence[Operation]
 
 
@@ -99,24 +100,24 @@ _OPERATION_NAMES: Final[Mapping[type[Operation], str]] = {
     Create: "create",
     SetData: "setData",
     Delete: "delete",
-    Check: "check",
+    CheckVersion: "check",
 }
 
 
 def operation_name(operation: Operation) -> str:
-    """ZooKeeper's own name of an operation."""
+    """Return ZooKeeper's name of an operation."""
     return _OPERATION_NAMES[type(operation)]
 
 
 class Committed(NamedTuple):
-    """All operations took effect; ``versions`` has the data version after each (-1 for Delete and Check)."""
+    """All operations took effect; ``versions`` has the data version after each (-1 for Delete and CheckVersion)."""
 
     zxid: int
     versions: tuple[int, ...]
 
 
 class Aborted(NamedTuple):
-    """None took effect; the operation at ``failed`` failed first (-1: the request as a whole was refused)."""
+    """No operation took effect. ``failed`` is the index of the first that failed; -1: the whole request was refused."""
 
     zxid: int
     failed: int
@@ -127,11 +128,11 @@ class ReplyLost(NamedTuple):
     """The connection broke before the answer came: the transaction may have taken effect."""
 
 
-Outcome = Committed | Aborted | ReplyLost
+TransactionOutcome = Committed | Aborted | ReplyLost
 
 
 class Fired(Enum):
-    """What a watch saw."""
+    """The change by which a watch fired."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -147,14 +148,14 @@ class ZooKeeper(Protocol):
 
     @property
     def session_id(self) -> int:
-        """The id of the present session, as ``ephemeralOwner`` shows it."""
+        """The id of the present session, as ``ephemeralOwner`` has it."""
         ...
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
         """Read many znodes, None for those that do not exist. Sets no watch."""
         ...
 
-    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
+    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Znode | None]:
         """Read many znodes and watch their data; with ``absent_too`` missing ones are watched for creation.
 
         No change between the read and the arming is lost.
@@ -162,10 +163,10 @@ class ZooKeeper(Protocol):
         ...
 
     async def children(self, path: str, *, watch: bool = False) -> list[str] | None:
-        """The names below a znode in no order, None if it does not exist (then nothing is watched)."""
+        """Return the names below a znode in no order, None if it does not exist (then nothing is watched)."""
         ...
 
-    async def commit(self, transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def commit(self, transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         """Send transactions in order, at most two in flight."""
         ...
 
@@ -174,13 +175,13 @@ class ZooKeeper(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Let the server catch up with the leader, so that the next read sees everything committed before."""
+        """Wait until the server has caught up with the leader, so that the next read sees every earlier commit."""
         ...
 
     def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Call ``work`` and run what it returns in the background, such as arming a watch anew.
+        """Call ``work`` and run its coroutine in the background, such as arming a watch anew.
 
-        It ends with the session, and is never called where the session is closed before its turn comes.
+        The coroutine ends with the session. ``work`` is not called if the session is closed first.
         """
         ...
 
@@ -188,14 +189,14 @@ class ZooKeeper(Protocol):
 async def read_in_slices(
     items: Sequence[T],
     size: int,
-    read: Callable[[Sequence[T]], Awaitable[list[Node | None]]],
-    take: Callable[[Sequence[T], list[Node | None]], None],
+    read: Callable[[Sequence[T]], Awaitable[list[Znode | None]]],
+    take: Callable[[Sequence[T], list[Znode | None]], None],
     in_flight: int = IN_FLIGHT,
 ) -> None:
-    """``read`` very many items in slices of ``size``, ``in_flight`` at a time, and give each slice to ``take`` at once.
+    """Call ``read`` for slices of ``size`` items, ``in_flight`` at a time, and ``take`` for each slice that was read.
 
-    While one slice is decoded, the next ones are on their way. Decoding slice by slice also lets go of the event loop,
-    and of the raw data, between two slices. A failed read ends it, once the others under way have failed or were taken.
+    While one slice is decoded, the next ones are being read. Between two slices other tasks may run, and the raw data
+    of a slice is freed. A failed read is raised after the other reads in flight have ended.
     """
     slices = sliced(items, size)
 
@@ -212,12 +213,12 @@ async def read_in_slices(
 
 
 async def missing_parents(zk: ZooKeeper, path: str) -> list[Create]:
-    """Return what creates this path and everything above it that is missing, from above to below."""
+    """Return the operations that create this path and its missing parents, parents first."""
     parents = with_parents(path)
     nodes = await zk.read(parents)
     return [Create(parent, None) for parent, node in zip(parents, nodes, strict=True) if node is None]
 
 
 def with_parents(path: str) -> list[str]:
-    """Return a path after all paths above it."""
+    """Return a path with its parents, parents first."""
     return list(accumulate(path.split("/")[1:], lambda above, name: f"{above}/{name}", initial=""))[1:]

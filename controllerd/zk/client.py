@@ -1,4 +1,4 @@
-"""Everything of ZooKeeper in one bundle, for the daemon to open and close."""
+"""The session of ZooKeeper with the objects that are built on it, for the daemon to open and close."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from controllerd.zk.store import ZooKeeperStore
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperClient:
-    """The session, and the store and the elector over it."""
+    """The session, and the store and the elector that use it."""
 
     session: ZooKeeperSession
     zk: KazooZooKeeper
@@ -29,7 +29,7 @@ class ZooKeeperClient:
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyClient:
-    """The session of a client that only reads, and all that can be done with it."""
+    """The session of a client that only reads."""
 
     session: ZooKeeperSession
     zk: ReadOnly
@@ -53,9 +53,9 @@ async def open_store(
     kazoo: KazooDriver = THREADED,
     timings: Timings = UNTIMED,
 ) -> ZooKeeperClient:
-    """Connect to ``zookeeper.connect`` (several hosts, perhaps a chroot, created when missing).
+    """Connect to ``zookeeper.connect``: one or more hosts, and optionally a chroot, created when missing.
 
-    :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
+    :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without it the attempts never end.
     """
     session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo, timings=timings)
     zk = KazooZooKeeper(session)
@@ -75,9 +75,9 @@ async def open_read_only(
     kazoo: KazooDriver = THREADED,
     timings: Timings = UNTIMED,
 ) -> ReadOnlyClient:
-    """As ``open_store``, for a client that must not write: a missing chroot stays missing, and reads as empty.
+    """As ``open_store``, for a client that must not write: a missing chroot is not created, and reads as empty.
 
-    :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without one it goes on trying.
+    :raises StoreUnavailable: no server answered within ``connect_timeout_s``; without it the attempts never end.
     """
     session = ZooKeeperSession(connect, session_timeout_ms, queue, audit, kazoo=kazoo, timings=timings)
     below = KazooZooKeeper(session)

@@ -1,4 +1,4 @@
-"""Znode contents as values and back: what Kafka writes under its paths, one function a direction.
+"""Decoding and encoding of znodes: the contents that Kafka writes under its paths, one function for each direction.
 
 Every ``decode_*`` raises ``BadZnode`` with the path and a precise reason, and its subclass ``NewerZnode`` for a format
 that is newer than ours.
@@ -8,7 +8,7 @@ from controllerd.zk.formats.cluster import (
     ControllerZnode,
     FeatureZnode,
     FinalizedFeature,
-    ProducerIdBlock,
+    ProducerIdBlockZnode,
     decode_cluster_id,
     decode_controller,
     decode_controller_epoch,
@@ -55,7 +55,7 @@ __all__ = [
     "ControllerZnode",
     "FeatureZnode",
     "FinalizedFeature",
-    "ProducerIdBlock",
+    "ProducerIdBlockZnode",
     "config_extra",
     "decode_broker",
     "decode_cluster_id",

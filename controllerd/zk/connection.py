@@ -1,4 +1,7 @@
-"""``access.ZooKeeper`` over the session: batches, windows, repeats, watches of the present generation only."""
+"""``access.ZooKeeper`` over the session: requests in chunks and windows, repeated reads, watches of one generation.
+
+A generation is the time from the opening of one ZooKeeper session to its loss (``session``).
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,7 +15,7 @@ from kazoo.protocol.states import EventType, WatchedEvent
 from kazoo.security import Permissions
 
 from controllerd.errors import StoreUnavailable
-from controllerd.zk.access import Aborted, Fired, Node, Outcome, ReplyLost, Transaction
+from controllerd.zk.access import Aborted, Fired, ReplyLost, Transaction, TransactionOutcome, Znode
 from controllerd.zk.driver import hop
 from controllerd.zk.multiread import UNREADABLE_VERSION, Multi, MultiRead, Nodes, SetWatches, node_of
 from controllerd.zk.session import ConnectionBroken, ZooKeeperSession
@@ -24,7 +27,7 @@ READS_IN_FLIGHT: Final = 4
 SINGLE_READS_IN_FLIGHT: Final = 200
 TRANSACTIONS_IN_FLIGHT: Final = 2
 _FEW: Final = 16
-"""Up to so many watched reads go as plain gets: cheaper than a MultiRead with a SetWatches after it."""
+"""Up to this number, watched reads are single GetData requests: cheaper than a MultiRead and a SetWatches."""
 
 _FIRED: Final = {
     EventType.CREATED: Fired.CREATED,
@@ -40,7 +43,7 @@ class OnWatch(Protocol):
     """Takes the watches that fire."""
 
     def __call__(self, path: str, fired: Fired, /) -> None:
-        """A watch fired."""
+        """Take the path of a watch that fired, and the reason."""
         ...
 
 
@@ -64,11 +67,11 @@ class KazooZooKeeper:
         """Call ``on_watch`` for every watch that fires in the generation in which it was armed."""
         self._on_watch = on_watch
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
         """Read many znodes in chunks, several chunks in flight. Sets no watch."""
         return await self._in_chunks(paths, self._read_chunk)
 
-    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
+    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Znode | None]:
         """Read many znodes and watch their data; with ``absent_too`` missing ones are watched for creation."""
         if len(paths) <= _FEW or not self._knows_multi_read:
             reads = [partial(self._get, path, watch=True, absent_too=absent_too) for path in paths]
@@ -76,14 +79,14 @@ class KazooZooKeeper:
         return await self._in_chunks(paths, partial(self._read_chunk_and_watch, absent_too=absent_too))
 
     async def children(self, path: str, *, watch: bool = False) -> list[str] | None:
-        """The names below a znode, None if it does not exist."""
+        """Return the names below a znode, None if it does not exist."""
         try:
             names: list[str] = await self._ask(GetChildren(self._full(path), self._watcher() if watch else None))
         except NoNodeError:
             return None
         return names
 
-    async def commit(self, transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def commit(self, transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         """Send transactions in order, two in flight."""
         return await self._windowed([partial(self._commit, t) for t in transactions], TRANSACTIONS_IN_FLIGHT)
 
@@ -92,32 +95,32 @@ class KazooZooKeeper:
         return await self._windowed([partial(self._have_open_acl, path) for path in paths], SINGLE_READS_IN_FLIGHT)
 
     async def sync(self) -> None:
-        """Let the server catch up with the leader."""
+        """Wait until the server has caught up with the leader of ZooKeeper."""
         await self._ask(Sync(self._full("/")))
 
     def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Run something small in the background; a lost session ends it, because ``Resync`` does it all again."""
+        """Run a small task in the background; it ends with the session, because the next one reads everything."""
         task = self._loop.create_task(_until_lost(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     def close(self) -> None:
-        """Cancel what runs in the background."""
+        """Cancel the tasks in the background."""
         for task in self._background:
             task.cancel()
 
-    async def _read_chunk(self, paths: Sequence[str]) -> list[Node | None]:
+    async def _read_chunk(self, paths: Sequence[str]) -> list[Znode | None]:
         if not self._knows_multi_read:
             reads = [partial(self._get, path) for path in paths]
             return await self._windowed(reads, SINGLE_READS_IN_FLIGHT // READS_IN_FLIGHT)
         try:
             return (await self._multi_read(paths)).nodes
         except UnimplementedError:
-            log.info("zookeeper server does not know MultiRead, reading one by one")
+            log.info("zookeeper server does not support MultiRead, reading znodes one by one")
             self._knows_multi_read = False
             return await self._read_chunk(paths)
 
-    async def _read_chunk_and_watch(self, paths: Sequence[str], *, absent_too: bool) -> list[Node | None]:
+    async def _read_chunk_and_watch(self, paths: Sequence[str], *, absent_too: bool) -> list[Znode | None]:
         try:
             zxid, nodes = await self._multi_read(paths)
         except UnimplementedError:
@@ -139,7 +142,7 @@ class KazooZooKeeper:
         nodes: Nodes = await self._ask(MultiRead([self._full(path) for path in paths]))
         return nodes
 
-    async def _get(self, path: str, *, watch: bool = False, absent_too: bool = False) -> Node | None:
+    async def _get(self, path: str, *, watch: bool = False, absent_too: bool = False) -> Znode | None:
         watcher = self._watcher() if watch else None
         while True:
             try:
@@ -148,11 +151,12 @@ class KazooZooKeeper:
             except NoNodeError:
                 if not absent_too or await self._ask(Exists(self._full(path), watcher)) is None:
                     return None
+                # The znode was created between the two requests, so it is read again.
             except ZookeeperError as error:
                 log.warning("znode cannot be read", path=path, error=type(error).__name__)
-                return Node(None, UNREADABLE_VERSION, 0)
+                return Znode(None, UNREADABLE_VERSION, 0)
 
-    async def _commit(self, transaction: Transaction) -> Outcome:
+    async def _commit(self, transaction: Transaction) -> TransactionOutcome:
         self._session.timings.on_commit(len(transaction))
         try:
             (outcome,) = await self._session.ask(Multi(transaction, self._session.chroot))
@@ -160,7 +164,7 @@ class KazooZooKeeper:
             return ReplyLost()
         except ZookeeperError as error:
             return Aborted(0, -1, error.code)
-        committed_or_aborted: Outcome = outcome
+        committed_or_aborted: TransactionOutcome = outcome
         return committed_or_aborted
 
     async def _have_open_acl(self, path: str) -> bool | None:
@@ -171,23 +175,23 @@ class KazooZooKeeper:
         return any(acl.perms == Permissions.ALL and acl.id == ("world", "anyone") for acl in acls)
 
     async def _ask(self, request: object) -> Any:
-        """Send a read until it is answered: it does no harm to ask twice."""
+        """Send a read until it is answered: a repeated read does no harm."""
         while True:
             try:
                 return await self._session.ask(request)
             except ConnectionBroken:
-                log.debug("read repeated after a lost connection", request=type(request).__name__)
+                log.debug("repeating read after a broken connection", request=type(request).__name__)
 
     async def _in_chunks(
-        self, paths: Sequence[str], read: Callable[[Sequence[str]], Coroutine[Any, Any, list[Node | None]]]
-    ) -> list[Node | None]:
+        self, paths: Sequence[str], read: Callable[[Sequence[str]], Coroutine[Any, Any, list[Znode | None]]]
+    ) -> list[Znode | None]:
         chunks = [paths[start : start + READ_CHUNK] for start in range(0, len(paths), READ_CHUNK)]
         answers = await self._windowed([partial(read, chunk) for chunk in chunks], READS_IN_FLIGHT)
         return [node for answer in answers for node in answer]
 
     @staticmethod
     async def _windowed(calls: Sequence[Callable[[], Coroutine[Any, Any, T]]], in_flight: int) -> list[T]:
-        """The results in order; at most ``in_flight`` at a time, begun in order. A failure is raised at the end."""
+        """Return the results in order; at most ``in_flight`` calls run at a time. A failure is raised at the end."""
         if len(calls) == 1:
             return [await calls[0]()]
         window = asyncio.Semaphore(in_flight)
@@ -206,14 +210,17 @@ class KazooZooKeeper:
         return self._session.chroot + path if path != "/" else self._session.chroot or "/"
 
     def _watcher(self) -> Callable[[WatchedEvent], None]:
-        """One and the same callable for a generation: kazoo keeps watchers in sets."""
+        """Return the one callable of the present generation: kazoo keeps watchers in sets."""
         generation = self._session.generation
         if generation not in self._watchers:
             self._watchers = {generation: partial(self._from_kazoo, generation)}
         return self._watchers[generation]
 
     def _from_kazoo(self, generation: int, event: WatchedEvent) -> None:
-        """Runs in kazoo's thread: hop, and nothing else. NONE means a broken connection, which ``Resync`` is for."""
+        """Hand a fired watch over to the loop's thread. Runs in kazoo's thread.
+
+        Events of type NONE are broken connections, after which ``Resync`` is enqueued.
+        """
         fired = _FIRED.get(event.type)
         if fired is not None:
             hop(self._loop, self._fired, generation, event.path, fired)
@@ -224,11 +231,11 @@ class KazooZooKeeper:
 
 
 def _ignore(_path: str, _fired: Fired, /) -> None:
-    """Ignore a watch: no listener is set yet."""
+    """Ignore a watch that fires before a listener is set."""
 
 
 async def _until_lost(work: Callable[[], Coroutine[object, object, None]]) -> None:
     try:
         await work()
     except StoreUnavailable as error:
-        log.info("background work ended with the session", reason=str(error))
+        log.info("background task ended with the session", reason=str(error))

@@ -1,7 +1,7 @@
-"""Where kazoo's clients come from and how they end: the one place that knows of its threads, and can be replaced.
+"""Makes and ends kazoo's clients. Only this module knows of their threads; another ``KazooDriver`` can replace it.
 
-kazoo has no public way to send a request of one's own and to receive its answer without a thread in between, so the
-session uses a few of its inner names. ``Kazoo`` lists all of them.
+kazoo has no public way to send a request that it does not know, and to receive its answer without a thread in between.
+So the session uses a few of its private names. ``Kazoo`` lists all of them.
 """
 
 import threading
@@ -18,26 +18,26 @@ _LONGEST_RECONNECT_DELAY_S: Final = 1.0
 _FEWEST_SERVERS: Final = 3
 
 
-class Answer(Protocol):
-    """What kazoo puts an answer into."""
+class ReplyTarget(Protocol):
+    """Receives the answer to a request from kazoo."""
 
     def set(self, value: object = None) -> None:
-        """The request succeeded."""
+        """Take the answer to a request that succeeded."""
         ...
 
     def set_exception(self, error: Exception) -> None:
-        """The request failed."""
+        """Take the error of a request that failed."""
         ...
 
 
 class Kazoo(Protocol):
-    """What of a ``KazooClient`` is used."""
+    """The part of a ``KazooClient`` that is used."""
 
     chroot: str
 
     @property
     def client_state(self) -> str:
-        """One of kazoo's ``KeeperState``."""
+        """The state, one of kazoo's ``KeeperState``."""
         ...
 
     negotiated_timeout_s: float | None
@@ -53,18 +53,18 @@ class Kazoo(Protocol):
         """Begin to connect."""
         ...
 
-    def _call(self, request: Any, async_object: Answer) -> object: ...
+    def _call(self, request: Any, async_object: ReplyTarget) -> object: ...
 
 
 class KazooDriver(Protocol):
     """Makes clients and ends them."""
 
     def make(self, hosts: str, timeout_s: float) -> Kazoo:
-        """A client that is not started yet; ``timeout_s`` is that of its session."""
+        """Return a client that is not started yet; ``timeout_s`` is the session time-out to request."""
         ...
 
     async def end(self, client: Kazoo) -> None:
-        """Close the session and the client; may be cancelled, and goes on nevertheless."""
+        """Close the session and the client. A cancelled call goes on in the background."""
         ...
 
 
@@ -89,33 +89,33 @@ class NegotiatingClient(KazooClient):  # type: ignore[misc]  # kazoo has no type
         return answer
 
     def _keep_timeout(self, granted_ms: int) -> None:
-        """Note the granted time-out; zero is the answer for a session that has expired."""
+        """Keep the granted time-out; zero is the answer for a session that has expired."""
         if granted_ms > 0:
             self.negotiated_timeout_s = granted_ms / 1000
 
 
 class ThreadedKazoo:
-    """The real kazoo: a client that connects for as long as it takes, and is stopped in a thread of its own."""
+    """Makes real clients of kazoo, which try to connect without end, and stops each in a thread of its own."""
 
     def make(self, hosts: str, timeout_s: float) -> Kazoo:
-        """A ``NegotiatingClient``."""
+        """Return a ``NegotiatingClient``."""
         retry = KazooRetry(max_tries=-1, delay=_RECONNECT_DELAY_S, backoff=2, max_delay=_LONGEST_RECONNECT_DELAY_S)
         return NegotiatingClient(named_often_enough(hosts), timeout=timeout_s, connection_retry=retry)
 
     async def end(self, client: Kazoo) -> None:
-        """Stop it and release its sockets."""
+        """Stop the client and close its sockets."""
         stopped = Event()
-        # Not a worker of the default executor: those are waited for at exit, and a connection attempt may take long.
+        # Not a thread of the default executor: the exit waits for its threads, and an attempt to connect may take long.
         threading.Thread(target=_stop, args=(client, get_running_loop(), stopped), daemon=True).start()
         await stopped.wait()
 
 
 def named_often_enough(hosts: str) -> str:
-    """``hosts`` with its servers repeated until there are three or more.
+    """Return ``hosts`` with its servers repeated until there are three or more.
 
     kazoo waits for the answer to a handshake for the session time-out divided by the number of servers, as Java's
-    client does. A standalone server that is just starting may accept a connection and never answer: with one server
-    named once that costs the session.
+    client does. A standalone server that is just starting may accept a connection and never answer: if it is the only
+    server and named once, the session expires meanwhile.
     """
     servers, slash, chroot = hosts.partition("/")
     times = -(-_FEWEST_SERVERS // len(servers.split(",")))
@@ -129,7 +129,7 @@ def _stop(client: Any, loop: AbstractEventLoop, stopped: Event) -> None:
 
 
 def hop(loop: AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
-    """Run ``callback`` in the loop's thread. Does nothing once the loop is closed: no task waits any more."""
+    """Run ``callback`` in the loop's thread. Do nothing once the loop is closed, because no task waits any more."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(callback, *arguments)
 

@@ -1,4 +1,4 @@
-"""Reasons why a cluster must not be led by this instance, looked for before every election."""
+"""The reasons why this instance must not lead a cluster, checked before every election."""
 
 from typing import Final, NamedTuple
 
@@ -6,23 +6,23 @@ from controllerd.core.model import Broker, BrokerId
 from controllerd.core.reach import PLAIN_AND_HIDDEN, Reach
 from controllerd.errors import BadZnode, RefusedToLead
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Node, ZooKeeper
+from controllerd.zk.access import Znode, ZooKeeper
 from controllerd.zk.registrar import Registration, find_registrations
 from controllerd.zk.rejections import Rejections
 
 MIRROR: Final = 2**31 - 1
-"""Brokers reserve the ids counted down from here: coordinators are connected to as 2147483647 minus their id."""
+"""Clients name the connection to a coordinator 2147483647 minus its id, so such ids must not be those of nodes."""
 
 
 class Epoch(NamedTuple):
-    """What ``/controller_epoch`` says, and its data version."""
+    """The controller epoch in ``/controller_epoch``, and the data version of the znode."""
 
     value: int
     version: int
 
 
 class Eligible(NamedTuple):
-    """A cluster that may be led: its epoch, and the registrations that a new term must delete."""
+    """The facts of a cluster that may be led: its epoch, and the registrations that a new term must delete."""
 
     epoch: Epoch | None
     """None if ``/controller_epoch`` is missing and may be created."""
@@ -31,12 +31,12 @@ class Eligible(NamedTuple):
 
 
 async def read_epoch(zk: ZooKeeper, rejections: Rejections) -> Epoch | None:
-    """The controller epoch, None if the znode is missing. :raises RefusedToLead: it is not a number."""
+    """Return the controller epoch, None if the znode is missing. :raises RefusedToLead: it is not a number."""
     (node,) = await zk.read([paths.CONTROLLER_EPOCH])
     return _decode_epoch(node, rejections)
 
 
-def _decode_epoch(node: Node | None, rejections: Rejections) -> Epoch | None:
+def _decode_epoch(node: Znode | None, rejections: Rejections) -> Epoch | None:
     if node is None:
         return None
     try:
@@ -47,13 +47,12 @@ def _decode_epoch(node: Node | None, rejections: Rejections) -> Epoch | None:
 
 
 async def refuse_unless_eligible(
-    zk: ZooKeeper, node_id: int, controller: Node | None, rejections: Rejections, reach: Reach = PLAIN_AND_HIDDEN
+    zk: ZooKeeper, node_id: int, controller: Znode | None, rejections: Rejections, reach: Reach = PLAIN_AND_HIDDEN
 ) -> Eligible:
-    """Refuse clusters in migration, secured ones, those with a broker of our id, and those without a usable epoch.
+    """Refuse a cluster that is migrating or secured, has a broker of our id, or has no usable epoch.
 
-    And those with a broker that asks for TLS or SASL where ``reach`` would have us talk.
-
-    Few round trips: brokers are in the race, too.
+    A cluster is also refused if a broker demands TLS or SASL on a listener that ``reach`` would use. The checks take
+    few round trips, because brokers take part in the same election.
 
     :raises RefusedToLead: the message says why and what to do.
     """
@@ -71,12 +70,12 @@ async def refuse_unless_eligible(
     return Eligible(epoch, tuple(ours))
 
 
-def _refuse_migration(migration: Node | None, controller: Node | None) -> None:
+def _refuse_migration(migration: Znode | None, controller: Znode | None) -> None:
     if migration is not None or _kraft_epoch(controller) >= 0:
         raise RefusedToLead("the cluster is being migrated to KRaft; finish or roll back the migration first")
 
 
-def _kraft_epoch(controller: Node | None) -> int:
+def _kraft_epoch(controller: Znode | None) -> int:
     if controller is None:
         return codecs.ControllerZnode(0).kraft_controller_epoch
     try:
@@ -86,12 +85,13 @@ def _kraft_epoch(controller: Node | None) -> int:
         return codecs.ControllerZnode(0).kraft_controller_epoch
 
 
-async def _refuse_missing_epoch(zk: ZooKeeper, controller: Node | None) -> None:
+async def _refuse_missing_epoch(zk: ZooKeeper, controller: Znode | None) -> None:
     if controller is not None:
-        raise RefusedToLead(f"{paths.CONTROLLER_EPOCH} is missing though a controller is there; restore it")
+        raise RefusedToLead(f"{paths.CONTROLLER_EPOCH} is missing though {paths.CONTROLLER} exists; restore it")
     topics = await zk.children(paths.BROKER_TOPICS) or []
-    led = [node for node in await zk.read([paths.topic_partitions(topic) for topic in topics]) if node is not None]
-    if led:
+    # Controllers create the parent of a topic's partitions together with the first states, which have leaders.
+    parents = [node for node in await zk.read([paths.topic_partitions(topic) for topic in topics]) if node is not None]
+    if parents:
         raise RefusedToLead(
             f"{paths.CONTROLLER_EPOCH} is missing though partitions have leaders; restore it to at least the highest "
             "controller_epoch of their state znodes"
@@ -105,30 +105,33 @@ def _refuse_id_clash(node_id: int, brokers: list[str]) -> None:
 
 
 async def _refuse_secured(zk: ZooKeeper, brokers: list[str]) -> None:
-    """Brokers with ``zookeeper.set.acl`` secure what they create, their own registration first of all."""
-    suspects = [paths.BROKERS, paths.BROKER_IDS, paths.BROKER_TOPICS]
-    suspects += [f"{paths.BROKER_IDS}/{broker}" for broker in brokers]
-    for path, is_open in zip(suspects, await zk.have_open_acl(suspects), strict=True):
+    """Refuse a cluster with ACLs: brokers with ``zookeeper.set.acl`` set them on everything that they create."""
+    checked = [paths.BROKERS, paths.BROKER_IDS, paths.BROKER_TOPICS]
+    checked += [f"{paths.BROKER_IDS}/{broker}" for broker in brokers]
+    for path, is_open in zip(checked, await zk.have_open_acl(checked), strict=True):
         if is_open is False:
             raise RefusedToLead(
-                f"the ACL of {path} does not give everybody every right; a secured ZooKeeper is not supported yet, "
-                "and open znodes are never created in one"
+                f"the ACL of {path} does not give every client every right; a secured ZooKeeper is not supported yet, "
+                "because controllerd would create open znodes in it"
             )
 
 
 async def _refuse_protected(zk: ZooKeeper, brokers: list[str], reach: Reach) -> None:
-    """A registration that cannot be decoded is no reason to refuse; the active controller quarantines it later."""
+    """Refuse a cluster whose brokers demand TLS or SASL.
+
+    A registration that cannot be decoded is no reason; the active controller puts it in quarantine later.
+    """
     ids = sorted(broker for broker in map(paths.parse_broker_id, brokers) if broker is not None)
     if reach == PLAIN_AND_HIDDEN or not ids:
         return
     nodes = await zk.read([paths.broker(broker) for broker in ids])
-    found = (_understood(broker, node) for broker, node in zip(ids, nodes, strict=True))
-    reason = reach.why_no_lead([broker for broker in found if broker is not None])
+    found = (_decoded(broker, node) for broker, node in zip(ids, nodes, strict=True))
+    reason = reach.why_not_led([broker for broker in found if broker is not None])
     if reason is not None:
         raise RefusedToLead(reason)
 
 
-def _understood(broker: BrokerId, node: Node | None) -> Broker | None:
+def _decoded(broker: BrokerId, node: Znode | None) -> Broker | None:
     if node is None:
         return None
     try:

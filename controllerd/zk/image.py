@@ -1,6 +1,6 @@
-"""An image of the cluster: everything that a controller reads, read in one pass and kept as values.
+"""An image of the cluster: the znodes that a controller reads, read in one pass and kept as values.
 
-Two images show what happened in between. Nothing is watched. ZooKeeper cannot read many znodes as of one moment, so the
+Two images show the changes in between. Nothing is watched. ZooKeeper cannot read many znodes as of one moment, so the
 znodes that everything depends on (the registrations and the controller) are read again at the end: if they changed, the
 image is read anew.
 """
@@ -13,13 +13,13 @@ from controllerd.core.model import NO_EPOCH, OUR_IDS
 from controllerd.errors import BadZnode
 from controllerd.slicer import Slicer
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import IN_FLIGHT, Node, ZooKeeper, read_in_slices
+from controllerd.zk.access import IN_FLIGHT, Znode, ZooKeeper, read_in_slices
 
 ATTEMPTS: Final = 3
 _SLICE: Final = 1_000
 """Znodes in one read."""
 _SLICE_BESIDE_EVENTS: Final = 250
-"""The same on a session that a controller uses too, whose requests wait behind each read: one read at a time."""
+"""The same on a session that a controller uses as well: its requests wait for each read, one at a time."""
 _SINGLE: Final = (
     paths.CONTROLLER,
     paths.CONTROLLER_EPOCH,
@@ -33,7 +33,7 @@ _FOLDERS: Final = (paths.BROKER_IDS, paths.BROKER_TOPICS, paths.DELETE_TOPICS)
 
 _StatePaths = Mapping[str, tuple[str, ...]]
 Progress = Callable[[int], None]
-"""Takes how many znodes were read so far; for an image that is read anew it begins at none."""
+"""Takes the number of znodes that were read so far; it begins again for an image that is read anew."""
 
 
 def no_progress(_read: int) -> None:
@@ -42,12 +42,12 @@ def no_progress(_read: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """Znodes by path, and the names below those that have children (``partitions`` of each topic among them).
+    """Znodes by path, and the names of their children (``partitions`` of each topic among them).
 
-    A partition's folder is not kept: it exists when its state does.
+    The znode of a partition is not kept: it exists if its state does.
     """
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, Znode]
     children: Mapping[str, tuple[str, ...]]
     is_torn: bool = False
     """Brokers or the controller changed at each attempt: the cluster may never have been like this at one moment."""
@@ -71,18 +71,18 @@ class ClusterImage:
 async def read_image(
     zk: ZooKeeper, last: ClusterImage | None = None, slicer: Slicer | None = None, report: Progress = no_progress
 ) -> ClusterImage:
-    """Read everything; ``last``, if there is one, saves decoding the topics that have not changed since.
+    """Read all znodes of an image. Topics that have not changed since ``last`` are not decoded again.
 
-    :param pace: that of a reader on the session of a controller: one small read at a time. None: this reader alone uses
-        the session, whose server may be far away, so that several large reads are under way at a time
+    :param slicer: of a reader on the session of a controller, which reads one small slice at a time; None if no
+        controller uses the session: then several large reads are in flight, because the server may be far away
     :param report: takes the progress
     :raises StoreUnavailable: the session is lost.
     """
     for _ in range(ATTEMPTS - 1):
-        last = await _ImageReader(zk, last, slicer, report).read()
+        last = await _ImageBuilder(zk, last, slicer, report).read()
         if not await _has_changed(zk, last):
             return last
-    image = await _ImageReader(zk, last, slicer, report).read()
+    image = await _ImageBuilder(zk, last, slicer, report).read()
     is_torn = await _has_changed(zk, image)
     return ClusterImage(image.nodes, image.children, is_torn, image.state_paths)
 
@@ -91,18 +91,18 @@ async def _has_changed(zk: ZooKeeper, image: ClusterImage) -> bool:
     registered = _brokers(await zk.children(paths.BROKER_IDS) or ())
     if set(registered) != set(image.names(paths.BROKER_IDS)):
         return True
-    watched = [paths.CONTROLLER, paths.CONTROLLER_EPOCH, *(f"{paths.BROKER_IDS}/{name}" for name in registered)]
-    found = zip(watched, await zk.read(watched), strict=True)
+    compared = [paths.CONTROLLER, paths.CONTROLLER_EPOCH, *(f"{paths.BROKER_IDS}/{name}" for name in registered)]
+    found = zip(compared, await zk.read(compared), strict=True)
     return any(node != image.nodes.get(path) for path, node in found)
 
 
 def _brokers(children: Iterable[str]) -> list[str]:
-    """Leave the ids of controllerd out, so that no reader takes its registration for a broker's."""
+    """Return the children without the ids of controllerd, whose registrations are no brokers. Invalid ids stay."""
     return [child for child in children if (paths.parse_broker_id(child) or 0) not in OUR_IDS]
 
 
-class _ImageReader:
-    """One image while it is being read."""
+class _ImageBuilder:
+    """An image while it is being read."""
 
     def __init__(self, zk: ZooKeeper, last: ClusterImage | None, slicer: Slicer | None, report: Progress) -> None:
         self._zk = zk
@@ -111,7 +111,7 @@ class _ImageReader:
         self._slice, self._in_flight = (_SLICE, IN_FLIGHT) if slicer is None else (_SLICE_BESIDE_EVENTS, 1)
         self._report = report
         self._count = 0
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, Znode] = {}
         self._children: dict[str, tuple[str, ...]] = {}
 
     async def read(self) -> ClusterImage:
@@ -135,14 +135,14 @@ class _ImageReader:
     async def _read(self, wanted: Sequence[str]) -> None:
         await read_in_slices(wanted, self._slice, self._read_slice, self._take, self._in_flight)
 
-    async def _read_slice(self, part: Sequence[str]) -> list[Node | None]:
+    async def _read_slice(self, part: Sequence[str]) -> list[Znode | None]:
         await self._slicer.yield_to_loop()
         return await self._zk.read(part)
 
-    def _take(self, part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+    def _take(self, part: Sequence[str], nodes: Sequence[Znode | None]) -> None:
         known = self._last.nodes if self._last is not None else {}
         for path, node in zip(part, nodes, strict=True):
-            if node is not None:  # the same object for what stayed as it was: images are kept for a while
+            if node is not None:  # an unchanged znode is one object in all images, which are kept for a while
                 last = known.get(path)
                 self._nodes[path] = last if last == node and last is not None else node
         self._count += len(part)

@@ -1,7 +1,7 @@
-"""ZooKeeper in memory, for dry runs: an image of a cluster, and on top of it what a controller writes.
+"""ZooKeeper in memory, for dry runs: an image of a cluster, and the writes of a controller on top of it.
 
-The ordinary store works over it as over a real session, versions and fence included, so that the ordinary code shows
-what it would do. The image itself stays as it is. Watches never fire.
+The ordinary store works over it as over a real session, versions and fence included, so that a dry run shows the writes
+that the same code would make. The image itself is not changed. Watches never fire.
 """
 
 import itertools
@@ -15,15 +15,15 @@ from controllerd.zk.access import (
     NODE_EXISTS,
     OK,
     Aborted,
-    Check,
+    CheckVersion,
     Committed,
     Create,
     Delete,
-    Node,
     Operation,
-    Outcome,
     SetData,
     Transaction,
+    TransactionOutcome,
+    Znode,
     ZooKeeper,
 )
 from controllerd.zk.image import ClusterImage
@@ -31,19 +31,19 @@ from controllerd.zk.image import ClusterImage
 NOT_EMPTY: Final = -111
 IN_MEMORY_SESSION: Final = 1
 _FIRST_ZXID: Final = 1 << 62
-"""Later than any real one: what is created here never looks like something that was there before."""
+"""Later than any real zxid, so that a znode that is created here never looks like an older one."""
 _FIRST_NUMBER: Final = 1 << 32
-"""Ten digits, as in every sequential name, but beyond what a server ever appends."""
-_FOLDER: Final = Node(None, 0, 0)
+"""A number of ten digits, as in every sequential name, but higher than a server ever appends."""
+_FOLDER: Final = Znode(None, 0, 0)
 
 
 class InMemoryZooKeeper(ZooKeeper):
-    """One session on a copy of an image; the copy costs as much memory as is changed."""
+    """One session on a copy of an image; only the changes take memory."""
 
     def __init__(self, image: ClusterImage, session_id: int = IN_MEMORY_SESSION) -> None:
         self._image = image
         self._session_id = session_id
-        self._nodes: dict[str, Node | None] = {}
+        self._nodes: dict[str, Znode | None] = {}
         """The znodes that differ from the image; None: gone."""
         self._children: dict[str, set[str]] = {}
         """The children of the znodes that got or lost some."""
@@ -57,14 +57,14 @@ class InMemoryZooKeeper(ZooKeeper):
         """The id of the session, which owns the ephemeral znodes that are created here."""
         return self._session_id
 
-    def node(self, path: str) -> Node | None:
-        """Return the znode as it would be now."""
+    def node(self, path: str) -> Znode | None:
+        """Return the znode with the changes; None if it does not exist."""
         if path in self._nodes:
             return self._nodes[path]
         node = self._image.nodes.get(path)
         return node if node is not None or not self._is_folder(path) else _FOLDER
 
-    def set_node(self, path: str, node: Node | None) -> None:
+    def set_node(self, path: str, node: Znode | None) -> None:
         """Set a znode (None: it is gone, with everything below it) without a transaction, as another client's write."""
         if node is None:
             for name in list(self._below(path) or ()):
@@ -73,7 +73,7 @@ class InMemoryZooKeeper(ZooKeeper):
             self._link(path, is_there=node is not None)
         self._nodes[path] = node
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
         """Read many znodes."""
         return [self.node(path) for path in paths]
 
@@ -82,7 +82,7 @@ class InMemoryZooKeeper(ZooKeeper):
         paths: Sequence[str],
         *,
         absent_too: bool = False,  # noqa: ARG002  # nothing is watched, so there is nothing to choose
-    ) -> list[Node | None]:
+    ) -> list[Znode | None]:
         """Read many znodes; a watch would never fire."""
         return await self.read(paths)
 
@@ -92,11 +92,11 @@ class InMemoryZooKeeper(ZooKeeper):
         *,
         watch: bool = False,  # noqa: ARG002  # as above
     ) -> list[str] | None:
-        """The names below a znode; a watch would never fire."""
+        """Return the names below a znode; a watch would never fire."""
         names = self._below(path)
         return sorted(names) if names is not None else None
 
-    async def commit(self, transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def commit(self, transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         """Apply them in order, each as a whole or not at all."""
         return [self._apply(transaction) for transaction in transactions]
 
@@ -112,9 +112,9 @@ class InMemoryZooKeeper(ZooKeeper):
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
-    def _apply(self, transaction: Transaction) -> Outcome:
+    def _apply(self, transaction: Transaction) -> TransactionOutcome:
         zxid = next(self._zxids)
-        before: list[tuple[str, Node | None]] = []
+        before: list[tuple[str, Znode | None]] = []
         done = [self._numbered(operation) for operation in transaction]
         for index, operation in enumerate(done):
             code = self._refusal(operation)
@@ -122,14 +122,14 @@ class InMemoryZooKeeper(ZooKeeper):
                 for path, node in reversed(before):
                     self.set_node(path, node)
                 return Aborted(zxid, index, code)
-            if not isinstance(operation, Check):
+            if not isinstance(operation, CheckVersion):
                 before.append((operation.path, self.node(operation.path)))
                 self.set_node(operation.path, self._after(operation, zxid))
-        self.written += [operation for operation in done if not isinstance(operation, Check)]
+        self.written += [operation for operation in done if not isinstance(operation, CheckVersion)]
         return Committed(zxid, tuple(map(self._version_after, done)))
 
     def _numbered(self, operation: Operation) -> Operation:
-        """Give a sequential znode a name that no other has; the number itself means nothing here."""
+        """Give a sequential znode a unique name; the number has no other meaning here."""
         is_sequential = isinstance(operation, Create) and operation.sequential
         return operation._replace(path=f"{operation.path}{next(self._numbers):010}") if is_sequential else operation
 
@@ -145,10 +145,10 @@ class InMemoryZooKeeper(ZooKeeper):
             return BAD_VERSION
         return NOT_EMPTY if isinstance(operation, Delete) and self._below(operation.path) else OK
 
-    def _after(self, operation: Create | SetData | Delete, zxid: int) -> Node | None:
+    def _after(self, operation: Create | SetData | Delete, zxid: int) -> Znode | None:
         match operation:
             case Create():
-                return Node(operation.data, 0, zxid, self._session_id if operation.ephemeral else 0)
+                return Znode(operation.data, 0, zxid, self._session_id if operation.ephemeral else 0)
             case SetData():
                 node = self.node(operation.path)
                 assert node is not None, operation.path
@@ -166,7 +166,7 @@ class InMemoryZooKeeper(ZooKeeper):
         return not path or self.node(path) is not None
 
     def _is_folder(self, path: str) -> bool:
-        """Whether the image has something below a path of which it keeps no znode."""
+        """Whether the image has a znode below a path whose own znode it does not keep."""
         return path in self._image.children or f"{path}/state" in self._image.nodes
 
     def _below(self, path: str) -> set[str] | None:

@@ -1,4 +1,4 @@
-"""Every transaction of every sender is committed here and recorded in the audit log."""
+"""The commit of every transaction, and its record in the audit log."""
 
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ from controllerd.ports.results import WriteResult, Written
 from controllerd.record.records import ZkWriteRecord
 from controllerd.zk.access import (
     Aborted,
-    Check,
+    CheckVersion,
     Committed,
     Create,
     Operation,
-    Outcome,
     ReplyLost,
     Transaction,
+    TransactionOutcome,
     ZooKeeper,
     code_name,
     operation_name,
@@ -28,7 +28,7 @@ UNFENCED: Final = -1
 _NO_VERSION: Final = -1
 
 
-class Journal:
+class TransactionJournal:
     """Commits transactions and records each with its outcome."""
 
     def __init__(self, zk: ZooKeeper, audit: AuditLog, clock: Clock) -> None:
@@ -36,8 +36,8 @@ class Journal:
         self._audit = audit
         self._clock = clock
 
-    async def commit(self, transactions: Sequence[Transaction], *, fence: int = UNFENCED) -> list[Outcome]:
-        """Commit and record. A transaction whose answer was lost is recorded by ``read_back`` only."""
+    async def commit(self, transactions: Sequence[Transaction], *, fence: int = UNFENCED) -> list[TransactionOutcome]:
+        """Commit and record. A transaction with a lost reply is recorded by ``read_back`` only."""
         started = self._clock.monotonic()
         with self.settling(transactions, fence=fence):
             outcomes = await self._zk.commit(transactions)
@@ -64,16 +64,18 @@ class Journal:
         *,
         took_effect: bool = False,
     ) -> None:
-        """Record a transaction whose answer was lost, with what its znodes look like now.
+        """Record a transaction with a lost reply, with the results that its znodes show.
 
-        ``took_effect`` speaks for the operations without a result of their own.
+        ``took_effect`` is the result of the operations without a result of their own.
         """
         otherwise = "ok" if took_effect else "not written"
         names = [otherwise if result is None else _result_name(result) for result in results]
         versions = [result.version if isinstance(result, Written) else _NO_VERSION for result in results]
         self._record(operations, fence, self._clock.monotonic(), names, versions=versions, ambiguous=True)
 
-    def _record_outcome(self, transaction: Transaction, outcome: Outcome, fence: int, started: float) -> None:
+    def _record_outcome(
+        self, transaction: Transaction, outcome: TransactionOutcome, fence: int, started: float
+    ) -> None:
         if isinstance(outcome, ReplyLost):
             return
         versions = outcome.versions if isinstance(outcome, Committed) else None
@@ -91,7 +93,7 @@ class Journal:
         zxid: int = 0,
         ambiguous: bool = False,
     ) -> None:
-        rows = [index for index, operation in enumerate(transaction) if type(operation) is not Check]
+        rows = [index for index, operation in enumerate(transaction) if type(operation) is not CheckVersion]
         operations = [transaction[index] for index in rows]
         self._audit.record(
             ZkWriteRecord(
@@ -118,7 +120,7 @@ def _results(transaction: Transaction, outcome: Committed | Aborted) -> list[str
     results = ["rolled back"] * len(transaction)
     if outcome.failed < 0:
         return [code_name(outcome.code)] * len(transaction)
-    if outcome.failed == 0 and isinstance(transaction[0], Check):
+    if outcome.failed == 0 and isinstance(transaction[0], CheckVersion):
         return ["fenced"] * len(transaction)
     results[outcome.failed] = code_name(outcome.code)
     return results

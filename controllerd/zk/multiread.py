@@ -9,18 +9,29 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.protocol.serialization import CheckVersion
+from kazoo.protocol.serialization import CheckVersion as CheckRequest
 from kazoo.protocol.serialization import Create as CreateRequest
 from kazoo.protocol.serialization import Delete as DeleteRequest
 from kazoo.protocol.serialization import GetData as GetDataRequest
 from kazoo.protocol.serialization import SetData as SetDataRequest
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from controllerd.zk.access import NO_NODE, OK, Aborted, Check, Committed, Create, Delete, Node, Operation, SetData
+from controllerd.zk.access import (
+    NO_NODE,
+    OK,
+    Aborted,
+    CheckVersion,
+    Committed,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    Znode,
+)
 
 _ERROR: Final = -1
 _STAT_AND_NEXT: Final = struct.Struct("!q24xi8xq16xiBii")
-"""A stat (czxid, mzxid, ctime, mtime, version, cversion, aversion, owner, length, children, pzxid) and an entry."""
+"""A stat (czxid, mzxid, ctime, mtime, version, cversion, aversion, owner, length, children, pzxid), then an entry."""
 _STAT_SIZE: Final = 68
 _VERSION_IN_STAT: Final = 32
 _HEADER: Final = struct.Struct("!iBi")
@@ -34,7 +45,7 @@ _GET_HEADER: Final = _HEADER.pack(GetDataRequest.type, 0, -1)
 _CREATE: Final = _HEADER.pack(CreateRequest.type, 0, -1)
 _SET_DATA: Final = _HEADER.pack(SetDataRequest.type, 0, -1)
 _DELETE: Final = _HEADER.pack(DeleteRequest.type, 0, -1)
-_CHECK: Final = _HEADER.pack(CheckVersion.type, 0, -1)
+_CHECK: Final = _HEADER.pack(CheckRequest.type, 0, -1)
 _EPHEMERAL: Final = 1
 _SEQUENTIAL: Final = 2
 
@@ -43,10 +54,10 @@ UNREADABLE_VERSION: Final = -2
 
 
 class Nodes(NamedTuple):
-    """What a MultiRead saw, and the zxid of the header: the state that it saw, at the least."""
+    """The znodes of a MultiRead, and the zxid of its header: the znodes are of this state or of a later one."""
 
     zxid: int
-    nodes: list[Node | None]
+    nodes: list[Znode | None]
 
 
 class MultiRead:
@@ -58,7 +69,7 @@ class MultiRead:
         self._paths = paths
 
     def serialize(self) -> bytes:
-        """The request."""
+        """Return the request as bytes."""
         parts: list[bytes] = []
         for path in self._paths:
             raw = path.encode()
@@ -67,27 +78,30 @@ class MultiRead:
 
     @staticmethod
     def deserialize(answer: bytes, offset: int) -> Nodes:
-        """Every znode in the order of the request, None for missing ones. Each line runs 100,000 times per load."""
-        padded = answer + _INT.pack(0)  # so that the end reads like an entry, with a length that it has not
-        nodes: list[Node | None] = []
+        """Return the znodes in the order of the request, None for missing ones.
+
+        The loop runs 100,000 times for each load of a large cluster.
+        """
+        padded = answer + _INT.pack(0)  # the end has no length: with these bytes it is read like an entry
+        nodes: list[Znode | None] = []
         add, new, stat_and_next = nodes.append, tuple.__new__, _STAT_AND_NEXT.unpack_from
         kind, done, _, length = _ENTRY.unpack_from(padded, offset)
         while not done:
             offset += _ENTRY.size
-            if kind == _ERROR:  # in place of a length it has the error, and then neither data nor stat
-                add(None if length == NO_NODE else Node(None, UNREADABLE_VERSION, 0))
+            if kind == _ERROR:  # such an entry has the error code instead of a length, and neither data nor stat
+                add(None if length == NO_NODE else Znode(None, UNREADABLE_VERSION, 0))
                 kind, done, _, length = _ENTRY.unpack_from(padded, offset)
                 continue
             end = offset + length if length > 0 else offset
             data = padded[offset:end] if length >= 0 else None
             czxid, version, owner, kind, done, _, length = stat_and_next(padded, end)
-            add(new(Node, (data, version, czxid, owner)))
+            add(new(Znode, (data, version, czxid, owner)))
             offset = end + _STAT_SIZE
         return Nodes(zxid_of(answer), nodes)
 
 
 class _Starts(dict[int, bytes]):
-    """The beginning of an operation up to its path, by the length of the path."""
+    """The first bytes of an operation up to its path, by the length of the path."""
 
     def __init__(self, header: bytes) -> None:
         super().__init__()
@@ -127,7 +141,7 @@ class SetWatches:
         self._missing = missing
 
     def serialize(self) -> bytes:
-        """The request."""
+        """Return the request as bytes, and register the watchers."""
         for path in (*self._existing, *self._missing):
             self._client._data_watchers[path].add(self._watcher)  # noqa: SLF001  # kazoo has no public way in
         parts = [_LONG.pack(self._zxid)]
@@ -138,12 +152,12 @@ class SetWatches:
 
     @staticmethod
     def deserialize(_answer: bytes, _offset: int) -> bool:
-        """There is nothing in the answer."""
+        """Return True: the answer is empty."""
         return True
 
 
 class Multi:
-    """A transaction whose outcome is a value with the zxid."""
+    """A transaction whose answer is decoded to a value with its zxid."""
 
     type = 14
 
@@ -152,13 +166,13 @@ class Multi:
         self._chroot = chroot
 
     def serialize(self) -> bytes:
-        """The request."""
+        """Return the request as bytes."""
         chroot = self._chroot
         return b"".join([*(_SERIALIZERS[type(each)](each, chroot) for each in self._operations), _END])
 
     @staticmethod
     def deserialize(answer: bytes, offset: int) -> list[Committed | Aborted]:
-        """One outcome, in a list because kazoo takes what a transaction returns for a list of results."""
+        """Return the outcome, in a list because kazoo expects a list of results from a transaction."""
         versions: list[int] = []
         codes: list[int] = []
         header, integer = _HEADER.unpack_from, _INT.unpack_from
@@ -182,7 +196,7 @@ class Multi:
 
 
 def _aborted(zxid: int, codes: Sequence[int]) -> Aborted:
-    """Operations before the failed one have code 0 (rolled back), the ones after it RuntimeInconsistency."""
+    """Return the outcome of codes: 0 before the failed operation (rolled back), RuntimeInconsistency after it."""
     failed = next((index for index, code in enumerate(codes) if code != OK), -1)
     return Aborted(zxid, failed, codes[failed])
 
@@ -197,7 +211,7 @@ _OPEN_ACL: Final = _INT.pack(len(OPEN_ACL_UNSAFE)) + b"".join(
 )
 
 
-# By hand, without an object and a list of ACLs for each of what may be a hundred thousand operations.
+# Serialized by hand: kazoo makes an object and a list of ACLs for each operation, of which there may be 100,000.
 
 
 def _create(operation: Create, chroot: str) -> bytes:
@@ -217,7 +231,7 @@ def _delete(operation: Delete, chroot: str) -> bytes:
     return _DELETE + _string(chroot + path) + _INT.pack(version)
 
 
-def _check(operation: Check, chroot: str) -> bytes:
+def _check(operation: CheckVersion, chroot: str) -> bytes:
     path, version = operation
     return _CHECK + _string(chroot + path) + _INT.pack(version)
 
@@ -226,16 +240,18 @@ _SERIALIZERS: Final[Mapping[type[Operation], Callable[[Any, str], bytes]]] = {
     Create: _create,
     SetData: _set_data,
     Delete: _delete,
-    Check: _check,
+    CheckVersion: _check,
 }
 
 
 def zxid_of(answer: bytes) -> int:
-    """The zxid in the header of an answer."""
-    zxid: int = _REPLY.unpack_from(answer, 0)[1]
+    """Return the zxid in the header of an answer."""
+    zxid: int
+    _, zxid, _ = _REPLY.unpack_from(answer, 0)
     return zxid
 
 
-def node_of(data: bytes | None, stat: Sequence[int]) -> Node:
-    """A znode from its data and its stat: czxid, mzxid, ctime, mtime, version, cversion, aversion, owner, ..."""
-    return Node(data, stat[4], stat[0], stat[7])
+def node_of(data: bytes | None, stat: Sequence[int]) -> Znode:
+    """Return a znode from its data and its stat."""
+    czxid, _mzxid, _ctime, _mtime, version, _cversion, _aversion, owner, *_ = stat
+    return Znode(data, version, czxid, owner)

@@ -1,4 +1,4 @@
-"""Every znode path in one place. Without the chroot: the ZooKeeper client adds and removes it."""
+"""All znode paths, without the chroot, which the ZooKeeper client adds and removes."""
 
 import re
 from collections.abc import Iterable
@@ -35,13 +35,13 @@ DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 DELEGATION_CHANGES: Final = "/delegation_token/token_changes"
 DELEGATION_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
 PENDING_DELETIONS: Final = "/controllerd/owed_deletions"
-"""Ours: a child per broker that must delete replicas when it is back. No broker looks at it."""
+"""Of controllerd: a child per absent broker with the replicas that it must delete. No broker reads it."""
 PAUSES: Final = "/controllerd/pauses"
-"""Ours: the pauses of operators, which the controller respects for a while."""
+"""Of controllerd: the pauses that operators set, each until a time."""
 THROTTLE: Final = "/controllerd/throttle"
-"""Ours: the bounds that were set for reassignments, and what was there before."""
+"""Of controllerd: the throttle of reassignments, and the values that it replaced."""
 AUDIT_HEADS: Final = "/controllerd/audit"
-"""Ours: a child per instance with the head of its audit log."""
+"""Of controllerd: a child per instance with the head of its audit log."""
 CONSUMERS: Final = "/consumers"
 
 PERSISTENT_PATHS: Final = (
@@ -59,10 +59,10 @@ PERSISTENT_PATHS: Final = (
     CONFIG_BROKERS,
     CONFIG_IPS,
 )
-"""What must exist, parents included, before a watch on children can be armed.
+"""The znodes that must exist, with their parents, before a watch on children can be armed.
 
-``/latest_producer_id_block`` is left out: no client watches it, brokers create it with null data, and brokers below 3.0
-fail on empty data that is not null.
+``/latest_producer_id_block`` is not among them: no client watches it, brokers create it with null data, and brokers
+below 3.0 fail on empty data that is not null.
 """
 
 _PARTITION_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]*)(?:/state)?")
@@ -71,7 +71,7 @@ _DIGITS: Final = 10
 
 
 def broker(broker_id: BrokerId) -> str:
-    """The registration of a broker."""
+    """Return the path of the registration of a broker."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
@@ -81,83 +81,83 @@ def delegation_token(token_id: str) -> str:
 
 
 def topic(name: str) -> str:
-    """The assignment of a topic."""
+    """Return the path of a topic, which holds its assignment."""
     return f"{BROKER_TOPICS}/{name}"
 
 
 def topic_partitions(name: str) -> str:
-    """The parent of a topic's partitions."""
+    """Return the path of the parent of all partitions of a topic."""
     return f"{BROKER_TOPICS}/{name}/partitions"
 
 
 def partition(tp: TopicPartition) -> str:
-    """The parent of a partition's state."""
+    """Return the path of a partition, the parent of its state."""
     return f"{BROKER_TOPICS}/{tp.topic}/partitions/{tp.partition}"
 
 
 def partition_state(tp: TopicPartition) -> str:
-    """The leadership of a partition."""
+    """Return the path of the state of a partition."""
     return tp.state_path
 
 
 def partition_states(partitions: Iterable[TopicPartition]) -> list[str]:
-    """The leaderships of many partitions."""
+    """Return the paths of the states of many partitions."""
     return [f"{BROKER_TOPICS}/{topic}/partitions/{number}/state" for topic, number in partitions]
 
 
 def delete_topic(name: str) -> str:
-    """The marker that asks for the deletion of a topic."""
+    """Return the path of the marker that requests the deletion of a topic."""
     return f"{DELETE_TOPICS}/{name}"
 
 
 def topic_config(name: str) -> str:
-    """The config overrides of a topic."""
+    """Return the path of the config overrides of a topic."""
     return f"{CONFIG_TOPICS}/{name}"
 
 
 def broker_config(broker_id: BrokerId) -> str:
-    """The dynamic config of a broker; ``CONFIG_BROKER_DEFAULTS`` is that of all brokers."""
+    """Return the path of the dynamic config of a broker; ``CONFIG_BROKER_DEFAULTS`` is that of all brokers."""
     return f"{CONFIG_BROKERS}/{broker_id}"
 
 
 def isr_change(child: str) -> str:
-    """One notification of ISR changes."""
+    """Return the path of a notification of ISR changes."""
     return f"{ISR_CHANGES}/{child}"
 
 
 def log_dir_event(child: str) -> str:
-    """One notification of a failed log directory."""
+    """Return the path of a notification of a failed log directory."""
     return f"{LOG_DIR_EVENTS}/{child}"
 
 
 def pending_deletions(broker_id: BrokerId) -> str:
-    """The replicas that a broker must delete when it is back."""
+    """Return the path of the pending replica deletions of a broker."""
     return f"{PENDING_DELETIONS}/{broker_id}"
 
 
 def audit_head(node_id: int) -> str:
-    """The head of the audit log of an instance."""
+    """Return the path of the head of the audit log of an instance."""
     return f"{AUDIT_HEADS}/{node_id}"
 
 
 def config_change(child: str) -> str:
-    """One notification of a config change."""
+    """Return the path of a notification of a config change."""
     return f"{CONFIG_CHANGES}/{child}"
 
 
 def parse_broker_id(child: str) -> BrokerId | None:
-    """The broker id that a child of ``/brokers/ids`` names, or None when it is no id."""
+    """Return the broker id that a child of ``/brokers/ids`` names; None if it is no id."""
     number = _parse_number(child)
     return BrokerId(number) if number is not None else None
 
 
 def parse_partition_number(child: str) -> int | None:
-    """The number that a child of a topic's ``partitions`` is, or None when it is none."""
+    """Return the partition that a child of a topic's ``partitions`` names; None if it is no number."""
     return _parse_number(child)
 
 
 def parse_topic(path: str) -> str | None:
-    """The topic of a topic, config or deletion znode, or of anything below a topic znode; None for other paths."""
+    """Return the topic of a topic, config or deletion znode, or of a znode below a topic; None for other paths."""
     for parent in (BROKER_TOPICS, CONFIG_TOPICS, DELETE_TOPICS):
         if path.startswith(parent + "/"):
             return path[len(parent) + 1 :].split("/", 1)[0] or None
@@ -165,7 +165,7 @@ def parse_topic(path: str) -> str | None:
 
 
 def parse_partition(path: str) -> TopicPartition | None:
-    """The partition of a partition znode or of its state, or None for other paths."""
+    """Return the partition of a partition znode or of its state; None for other paths."""
     match = _PARTITION_STATE.fullmatch(path)
     if match is None:
         return None
@@ -174,13 +174,13 @@ def parse_partition(path: str) -> TopicPartition | None:
 
 
 def parse_sequence(child: str) -> int | None:
-    """The number that ZooKeeper appended to a sequential child, or None when it has none."""
+    """Return the number that ZooKeeper appended to a sequential child; None if there is none."""
     digits = child[-10:]
     return int(digits) if len(child) > 10 and digits.isascii() and digits.isdigit() else None
 
 
 def _parse_number(text: str) -> int | None:
-    """A number as Kafka writes it (no sign, no leading zero), within 32 bits."""
+    """Return a number that is written as Kafka does (no sign, no leading zero), within 32 bits; else None."""
     if len(text) > _DIGITS or not (text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0"):
         return None  # before int(), which raises for thousands of digits
     return number if (number := int(text)) <= _MAX_INT32 else None

@@ -1,6 +1,6 @@
-"""A broker's side of ZooKeeper, for the embedded reference broker: its session, its registration, its epoch.
+"""The registration of the embedded reference broker: its session, its ``/brokers/ids/<id>``, its broker epoch.
 
-It lives here because only this package knows kazoo. The controller itself never registers as a broker.
+It is part of this package because only this package uses kazoo. The controller itself never registers as a broker.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from controllerd.core.model import Broker, BrokerId
 from controllerd.errors import ControllerdError, StoreUnavailable
 from controllerd.record.records import Record
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import CONFLICT_CODES, Aborted, Create, Delete, Fired, Node, Transaction, code_name
+from controllerd.zk.access import CONFLICT_CODES, Aborted, Create, Delete, Fired, Transaction, Znode, code_name
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from events.base import Event
@@ -28,7 +28,7 @@ _PATHS: Final = (*paths.PERSISTENT_PATHS, paths.LATEST_PRODUCER_ID_BLOCK)
 
 
 class BrokerIdTaken(ControllerdError):
-    """Another session holds the registration of this broker id, and did not end in time."""
+    """Another session owns the registration of this broker id, and did not end in time."""
 
 
 class RegistrationRefused(ControllerdError):
@@ -43,7 +43,7 @@ class BrokerRegistration:
 
     def __init__(self, connect: str, session_timeout_ms: int, on_epoch: Callable[[int], None]) -> None:
         """``on_epoch`` takes the broker epoch of each registration: the czxid of its znode (KIP-380)."""
-        self._session = ZooKeeperSession(connect, session_timeout_ms, self, _NoAudit())
+        self._session = ZooKeeperSession(connect, session_timeout_ms, self, _DiscardedRecords())
         self._zk = KazooZooKeeper(self._session)
         self._zk.listen(self._fired)
         self._on_epoch = on_epoch
@@ -52,7 +52,7 @@ class BrokerRegistration:
         self._session_is_new = asyncio.Event()
 
     async def open(self, timeout_s: float) -> str:
-        """Connect, create the paths that every broker ensures, and give the cluster's id, made up if it is new.
+        """Connect, create the paths that every broker creates, and return the cluster id, a new one for a new cluster.
 
         :raises StoreUnavailable: no server answered in time, or the session was lost meanwhile.
         """
@@ -61,9 +61,9 @@ class BrokerRegistration:
         return await self._cluster_id()
 
     async def register(self, broker: Broker, *, wait_s: float) -> int:
-        """Register for the present session; gives the broker epoch. ``broker.epoch`` is not used.
+        """Register in the present session, and return the broker epoch. ``broker.epoch`` is not used.
 
-        A registration that a killed process left behind is waited for.
+        Waits until a registration that a killed process left behind is gone.
 
         :raises BrokerIdTaken: another session still holds it after ``wait_s``. :raises StoreUnavailable: session lost.
         """
@@ -76,7 +76,7 @@ class BrokerRegistration:
         return epoch
 
     async def keep_registered(self, broker: Broker) -> None:
-        """Register again in every session that follows a lost one, for ever."""
+        """Register again in every session that follows a lost one. Never returns."""
         while True:
             await self._session_is_new.wait()
             self._session_is_new.clear()
@@ -86,12 +86,12 @@ class BrokerRegistration:
                 log.info("registration ended with its session", broker=broker.id, reason=str(error))
 
     async def close(self) -> None:
-        """End the session: the registration goes at once."""
+        """End the session, so that ZooKeeper deletes the registration at once."""
         self._zk.close()
         await self._session.close()
 
     def put(self, event: Event) -> None:
-        """Take an event of the session: after a reconnect look again, in a new session register again."""
+        """Take an event of the session: read again after a reconnect, register again in a new session."""
         self._look_again.set()
         if isinstance(event, RegisterBrokerAndReelect):
             self._session_is_new.set()
@@ -107,7 +107,7 @@ class BrokerRegistration:
         self._look_again.set()
 
     async def _create(self, broker: Broker) -> int:
-        """Return the epoch of our registration, created as soon as no other is in the way."""
+        """Return the epoch of our registration, which is created once no other session owns the znode."""
         data = codecs.encode_broker(broker, timestamp_ms=SystemClock().now_ms())
         create = Create(paths.broker(broker.id), data, ephemeral=True)
         while True:
@@ -119,18 +119,18 @@ class BrokerRegistration:
                 log.info("broker registered", broker=broker.id, broker_epoch=node.czxid)
                 return node.czxid
             elif node.ephemeral_owner in self._former_sessions:
-                # Our own session of before, which the server has not given up yet (KAFKA-7165).
+                # The znode is of our former session, which the server has not ended yet (KAFKA-7165).
                 await self._commit([Delete(create.path, node.version), create])
             else:
                 log.info("broker id held by another session", broker=broker.id, session=hex(node.ephemeral_owner))
                 await self._look_again.wait()
 
-    async def _find(self, broker: BrokerId) -> Node | None:
+    async def _find(self, broker: BrokerId) -> Znode | None:
         (node,) = await self._zk.read_and_watch([paths.broker(broker)])
         return node
 
     async def _ensure(self, wanted: Sequence[str]) -> None:
-        """Create persistent znodes and their parents with null data, those that are missing."""
+        """Create the missing persistent znodes among these and their parents, with null data."""
         parents = {path[:end] for path in wanted for end in range(1, len(path)) if path[end] == "/"}
         missing = sorted(parents | set(wanted), key=lambda path: path.count("/"))
         for path in missing:
@@ -142,24 +142,25 @@ class BrokerRegistration:
         await self._commit([Create(paths.CLUSTER_ID, codecs.encode_cluster_id(fresh))])
         (node,) = await self._zk.read([paths.CLUSTER_ID])
         if node is None:
-            raise StoreUnavailable(f"{paths.CLUSTER_ID} is gone again")
+            raise StoreUnavailable(f"{paths.CLUSTER_ID} was deleted")
         return codecs.decode_cluster_id(node.data)
 
     async def _commit(self, transaction: Transaction) -> None:
-        """Write; whether it took effect is for the next read, because others write the same.
+        """Write. The next read shows whether it took effect, because other brokers write the same.
 
-        :raises RegistrationRefused: not for a lost race. :raises StoreUnavailable: the session is lost.
+        :raises RegistrationRefused: ZooKeeper refuses the write, and not because another client was faster.
+        :raises StoreUnavailable: the session is lost.
         """
         (outcome,) = await self._zk.commit([transaction])
         if isinstance(outcome, Aborted) and outcome.code not in CONFLICT_CODES:
             raise RegistrationRefused(f"{transaction[-1].path}: {code_name(outcome.code)}")
 
 
-class _NoAudit:
-    """Brokers keep no audit log."""
+class _DiscardedRecords:
+    """Discards the records of the session, because brokers have no audit log."""
 
     def record(self, *records: Record) -> None:
-        """Forget."""
+        """Discard the records."""
 
     async def accepted(self) -> None:
-        """Nothing to wait for."""
+        """Return at once, because nothing is written."""

@@ -1,4 +1,4 @@
-"""Znodes that could not be decoded are kept in the audit log as they were found: version, digest and bytes."""
+"""Records of znodes that cannot be decoded, as they were found: version, digest and bytes, for the audit log."""
 
 import base64
 import hashlib
@@ -9,29 +9,30 @@ from typing import Final, TypeVar
 from controllerd.errors import BadZnode
 from controllerd.ports.audit import AuditLog
 from controllerd.record.records import RejectedRecord
-from controllerd.zk.access import Node
+from controllerd.zk.access import Znode
 
 Key = TypeVar("Key")
 T = TypeVar("T")
 
 MOST_BYTES: Final = 16_384
-"""Of one znode's content in a record; the digest is that of all of it."""
+"""Bytes of a znode that a record keeps; the digest is of the whole content."""
 REMEMBERED: Final = 10_000
-"""Znodes that are not recorded again while they stay as they are."""
+"""Number of znodes that are not recorded again while they do not change."""
 _MAY_BE_SECRET: Final = ("/config/brokers", "/config/users", "/delegation_token")
-"""Below these there are passwords and tokens: no byte of them is kept."""
+"""Znodes below these paths may hold passwords and tokens: none of their bytes are kept."""
 
 
 class Rejections:
-    """Records each rejection once for as long as the znode stays as it is: what is in quarantine is read every 10 s."""
+    """Records each rejection once while the znode does not change: znodes in quarantine are read every 10 s."""
 
     def __init__(self, audit: AuditLog) -> None:
         self._audit = audit
-        self._written: dict[str, tuple[int, int, str]] = {}
+        self._recorded: dict[str, tuple[int, int, str]] = {}
+        """The czxid, version and reason of the latest record of each znode, by path."""
 
     @contextmanager
-    def judging(self, node: Node | None) -> Iterator[None]:
-        """Record a ``BadZnode`` that the block raises about this znode, and let it pass."""
+    def judging(self, node: Znode | None) -> Iterator[None]:
+        """Record a ``BadZnode`` that the block raises about this znode, and raise it again."""
         try:
             yield
         except BadZnode as bad:
@@ -39,7 +40,7 @@ class Rejections:
             raise
 
     def decode_all(
-        self, keys: Iterable[Key], nodes: Iterable[Node | None], decode: Callable[[Key, Node], T]
+        self, keys: Iterable[Key], nodes: Iterable[Znode | None], decode: Callable[[Key, Znode], T]
     ) -> tuple[dict[Key, T], tuple[BadZnode, ...]]:
         """Decode the znodes that exist, by key; return them and the broken ones, which are recorded."""
         decoded: dict[Key, T] = {}
@@ -54,7 +55,7 @@ class Rejections:
         return decoded, tuple(broken)
 
     def decode_each(
-        self, keys: Iterable[Key], nodes: Iterable[Node | None], decode: Callable[[Key, Node | None], T]
+        self, keys: Iterable[Key], nodes: Iterable[Znode | None], decode: Callable[[Key, Znode | None], T]
     ) -> dict[Key, T | BadZnode]:
         """Decode each znode, missing ones too, by key; the value of a broken one is its error, which is recorded."""
         decoded: dict[Key, T | BadZnode] = {}
@@ -66,20 +67,20 @@ class Rejections:
                 self.note(bad, node)
         return decoded
 
-    def note(self, bad: BadZnode, node: Node | None) -> None:
-        """Record a znode that was found and cannot be used. One that is missing leaves nothing to keep."""
+    def note(self, bad: BadZnode, node: Znode | None) -> None:
+        """Record a znode that cannot be decoded; nothing is recorded of a missing one."""
         if node is None:
             return
         found = (node.czxid, node.version, bad.reason)
-        if self._written.get(bad.path) == found:
+        if self._recorded.get(bad.path) == found:
             return
-        if len(self._written) >= REMEMBERED:
-            self._written.clear()
-        self._written[bad.path] = found
+        if len(self._recorded) >= REMEMBERED:
+            self._recorded.clear()
+        self._recorded[bad.path] = found
         self._audit.record(_record(bad, node))
 
 
-def _record(bad: BadZnode, node: Node) -> RejectedRecord:
+def _record(bad: BadZnode, node: Znode) -> RejectedRecord:
     content = node.data or b""
     kept = b"" if bad.path.startswith(_MAY_BE_SECRET) else content[:MOST_BYTES]
     return RejectedRecord(

@@ -1,7 +1,29 @@
-"""The ZooKeeper session: kazoo's threads on one side, the event loop on the other, and what a lost session means.
+"""The ZooKeeper session: kazoo's threads on one side, the event loop on the other, and the rules for its end.
 
-kazoo opens a new session by itself after the old one expired. Nothing of it is used before the loop has handled
-``Expire``: every operation raises ``StoreUnavailable`` until then. Each session that is used counts as a generation.
+**A lost session.** kazoo opens a new session by itself after the old one expired. It must not be
+used at once: what the controller knows was read in the old session, whose watches and whose
+``/controller`` are gone, and another controller may lead. So each session that is used counts as a
+generation, and between two generations this order holds:
+
+1. ``declare_lost`` calls its listeners in the same tick, which stops the senders: no request leaves
+   any more. Every request to ZooKeeper that has no answer fails, and ``Expire`` takes the place of
+   all queued events.
+2. Until the loop has handled ``Expire``, every operation raises ``StoreUnavailable``, even if kazoo
+   is connected again. Otherwise a handler that began in the old session could write in the new one
+   what it decided on old reads.
+3. After that, the next generation begins with the connection, and its first event is
+   ``RegisterBrokerAndReelect``.
+
+**A broken connection** is not a lost session: operations wait, and after a reconnect in time
+``Resync`` reads anew what watches cover (``watches``). But a server reports the end of a session
+only to a client that reaches it. A controller that is cut off would go on sending requests while
+its successor leads. So the session counts as lost after a session time-out without a connection. (A
+frozen process notices neither the broken connection nor the passed time-out: see
+``daemon.freeze_guard``.)
+
+**A lost reply.** If the connection breaks, requests without an answer may or may not have been
+carried out (``ConnectionBroken``). Reads are sent again. A transaction never is: ``writer`` and
+``elector`` read its effect back.
 """
 
 import asyncio
@@ -31,43 +53,43 @@ _GIVEN_UP: Final = frozenset({KeeperState.AUTH_FAILED, KeeperState.CLOSED})
 
 
 class SessionState(Enum):
-    """What the session is good for."""
+    """The state of the session, which decides whether operations are sent, wait or fail."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """The connection is broken, the session may still live: operations wait."""
+    """The connection is broken, and the session may still be alive: operations wait."""
     LOST = "lost"
-    """The session is over, or has been out of reach for as long as it lives: every operation fails."""
+    """The session has expired, or was out of reach for a whole session time-out: every operation fails."""
     CLOSED = "closed"
 
 
 class EventSink(Protocol):
-    """The queue, as far as the session needs it."""
+    """The part of the event queue that the session uses."""
 
     def put(self, event: Event) -> None:
-        """Append."""
+        """Append an event."""
         ...
 
     def clear_and_put(self, event: Event) -> None:
-        """Preempt everything, then append."""
+        """Preempt all queued events, then append this one."""
         ...
 
 
 class Timings(Protocol):
-    """Takes how long ZooKeeper needs, such as the metrics. Called in the event loop; must not block."""
+    """Takes the durations of requests, for metrics. Its methods are called in the event loop and must not block."""
 
     def on_answer(self, op: str, took_s: float) -> None:
-        """A request of this kind was answered, or it is known that it will not be."""
+        """Take the seconds until a request of this kind was answered, or until it was known that no answer comes."""
         ...
 
     def on_commit(self, operations: int) -> None:
-        """A transaction of so many operations is about to be sent."""
+        """Take the number of operations of a transaction that is about to be sent."""
         ...
 
 
 class Untimed:
-    """Timings for a session that nothing measures."""
+    """Ignores the durations of requests."""
 
     def on_answer(self, op: str, took_s: float) -> None:
         """Do nothing."""
@@ -80,11 +102,11 @@ UNTIMED: Final = Untimed()
 
 
 class ConnectionBroken(ControllerdError):
-    """The answer to a request got lost with the connection."""
+    """The connection broke before the answer to a request came."""
 
 
-class _Answer:
-    """What kazoo puts the answer into: it resolves a future of the loop, without kazoo's completion thread."""
+class _PendingReply:
+    """Resolves a future of the event loop with the answer to a request, without kazoo's completion thread."""
 
     __slots__ = ("_future", "_loop")
 
@@ -93,11 +115,11 @@ class _Answer:
         self._future = future
 
     def set(self, value: object = None) -> None:
-        """kazoo has the answer (called in its thread)."""
+        """Resolve the future (called in kazoo's thread)."""
         hop(self._loop, _resolve, self._future, value)
 
     def set_exception(self, error: Exception) -> None:
-        """The request failed (called in kazoo's thread, or at once in ours)."""
+        """Fail the future (called in kazoo's thread, or at once in the loop's)."""
         hop(self._loop, _fail, self._future, error)
 
 
@@ -112,7 +134,10 @@ def _fail(future: asyncio.Future[Any], error: Exception) -> None:
 
 
 class ZooKeeperSession:
-    """One KazooClient for the life of the daemon. All methods belong to the loop's thread."""
+    """The daemon's ZooKeeper sessions: one at a time, each the successor of the one before.
+
+    All methods belong to the loop's thread.
+    """
 
     def __init__(
         self,
@@ -124,7 +149,7 @@ class ZooKeeperSession:
         kazoo: KazooDriver = THREADED,
         timings: Timings = UNTIMED,
     ) -> None:
-        """``hosts`` is ``zookeeper.connect``: ``host:port`` of several servers, then perhaps a chroot."""
+        """``hosts`` is ``zookeeper.connect``: ``host:port`` of one or more servers, and optionally a chroot."""
         self.timings: Final = timings
         self._hosts = hosts
         self._timeout_s = session_timeout_ms / 1000
@@ -134,27 +159,28 @@ class ZooKeeperSession:
         self._state = SessionState.CONNECTING
         self._generation = 0
         self._session_id = 0
-        self._link_is_up = False
+        self._is_connected = False
         self._expire_is_handled = True
         self._settled = asyncio.Event()
+        """Set unless operations have to wait, in the states CONNECTING and SUSPENDED."""
         self._pending: set[asyncio.Future[Any]] = set()
         self._lost_listeners: list[Callable[[], None]] = []
         self._timeout_listeners: list[Callable[[float], None]] = []
-        self._give_up: asyncio.TimerHandle | None = None
-        self._look: asyncio.TimerHandle | None = None
+        self._lost_timer: asyncio.TimerHandle | None = None
+        self._client_check: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._kazoo = kazoo
-        self._endings: set[asyncio.Task[None]] = set()
+        self._ending_clients: set[asyncio.Task[None]] = set()
         self._client = self._new_client()
 
     @property
     def state(self) -> SessionState:
-        """What the session is good for."""
+        """The state of the session."""
         return self._state
 
     @property
     def generation(self) -> int:
-        """Counts the sessions that were used, from 1; 0 before the first."""
+        """The number of the session among those that were used, from 1; 0 before the first."""
         return self._generation
 
     @property
@@ -164,7 +190,7 @@ class ZooKeeperSession:
 
     @property
     def client(self) -> Kazoo:
-        """kazoo's client, for the requests in this package."""
+        """The client of kazoo, for the requests in this package."""
         return self._client
 
     @property
@@ -192,9 +218,9 @@ class ZooKeeperSession:
         self._lost_listeners.append(listener)
 
     async def open(self, timeout_s: float | None = None, *, create_chroot: bool = True) -> None:
-        """Connect, for the first time, and create the chroot if it is missing, unless that is not wanted.
+        """Connect for the first time, and create the chroot if it is missing and ``create_chroot`` is set.
 
-        :raises StoreUnavailable: no server answered within ``timeout_s``; without one it goes on trying.
+        :raises StoreUnavailable: no server answered within ``timeout_s``; without it the attempts never end.
         """
         self._client.start_async()
         try:
@@ -207,7 +233,7 @@ class ZooKeeperSession:
             await self._ensure_chroot()
 
     async def close(self) -> None:
-        """End the session: its ephemeral znodes go at once."""
+        """End the session, so that ZooKeeper deletes its ephemeral znodes at once."""
         if self._state is SessionState.CLOSED:
             return
         self._enter(SessionState.CLOSED)
@@ -216,12 +242,12 @@ class ZooKeeperSession:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 await self._kazoo.end(self._client)
         except TimeoutError:
-            log.warning("zookeeper connection does not close in time", timeout_s=_CLOSE_TIMEOUT_S)
+            log.warning("zookeeper connection did not close in time", timeout_s=_CLOSE_TIMEOUT_S)
 
     def declare_lost(self, reason: str) -> None:
-        """Treat the session as lost, though kazoo has not said so: out of reach, or the process itself was suspended.
+        """Treat the session as lost, whether or not kazoo has reported it.
 
-        Calls the listeners and enqueues ``Expire`` at once. If the session turns out to live, it is used again after
+        Calls the listeners and enqueues ``Expire`` at once. If ZooKeeper still has the session, it is used again after
         ``expire_handled``, as a new generation.
         """
         if self._state not in {SessionState.CONNECTED, SessionState.SUSPENDED}:
@@ -231,19 +257,19 @@ class ZooKeeperSession:
         for listener in self._lost_listeners:
             listener()
         self._fail_pending(f"the ZooKeeper session is lost: {reason}")
-        self._look_later()
+        self._check_client_later()
         self._expire_is_handled = False
         self._queue.clear_and_put(Expire(self._generation))
 
     def expire_handled(self) -> None:
-        """The loop has handled ``Expire``: ``RegisterBrokerAndReelect`` follows as soon as a new session is there."""
+        """Note that the loop has handled ``Expire``: the next generation begins as soon as kazoo is connected."""
         self._expire_is_handled = True
         self._begin_generation_if_possible()
 
     async def ask(self, request: object) -> Any:
-        """Send a request of kazoo's protocol, once, and wait for the answer.
+        """Send a request of kazoo's protocol once, and wait for the answer.
 
-        :raises ConnectionBroken: it may have been carried out, the answer got lost.
+        :raises ConnectionBroken: the answer was lost; the request may have been carried out.
         :raises StoreUnavailable: the session is lost.
         """
         await self.until_connected()
@@ -251,18 +277,18 @@ class ZooKeeperSession:
         self._pending.add(future)
         began = self._loop.time()
         try:
-            self._client._call(request, _Answer(self._loop, future))  # noqa: SLF001  # kazoo has no public way in
+            self._client._call(request, _PendingReply(self._loop, future))  # noqa: SLF001  # kazoo has no public way in
             return await future
         except ConnectionLoss as error:
             raise ConnectionBroken from error
         except (SessionExpiredError, AuthFailedError) as error:
-            raise StoreUnavailable(f"the ZooKeeper session is over: {type(error).__name__}") from error
+            raise StoreUnavailable(f"ZooKeeper session lost: {type(error).__name__}") from error
         finally:
             self._pending.discard(future)
             self.timings.on_answer(type(request).__name__, self._loop.time() - began)
 
     async def until_connected(self) -> None:
-        """Wait while the session is suspended, at most for the session time-out.
+        """Wait while the session is suspended, which is at most the session time-out.
 
         :raises StoreUnavailable: the session is lost.
         """
@@ -285,13 +311,13 @@ class ZooKeeperSession:
         return client
 
     def _from_kazoo(self, client: Kazoo, state: str) -> None:
-        """Runs in kazoo's thread: hop, and nothing else."""
-        hop(self._loop, self._changed, client, state, client._session_id)  # noqa: SLF001  # client_id is None when lost
+        """Hand a change of the state over to the loop's thread (called in kazoo's thread)."""
+        hop(self._loop, self._on_state, client, state, client._session_id)  # noqa: SLF001  # client_id is None when lost
 
-    def _changed(self, client: Kazoo, state: str, session_id: int | None) -> None:
+    def _on_state(self, client: Kazoo, state: str, session_id: int | None) -> None:
         if client is not self._client:
             return
-        self._link_is_up = state == KazooState.CONNECTED
+        self._is_connected = state == KazooState.CONNECTED
         if self._state is SessionState.CLOSED:
             return
         if state == KazooState.LOST:
@@ -301,40 +327,41 @@ class ZooKeeperSession:
         else:
             for listener in self._timeout_listeners:
                 listener(self.timeout_s)
-            self._connected(session_id or 0)
+            self._on_connected(session_id or 0)
 
-    def _look_after_client(self) -> None:
-        """kazoo gives up for good after a failed authentication, whatever becomes of its cause (KAFKA-7987).
+    def _check_client(self) -> None:
+        """Replace kazoo's client if it has given up.
 
-        It does not even tell when that happens before the first connection, so we look.
+        It gives up for good after a failed authentication, even if the cause is removed (KAFKA-7987), and does not
+        report it if there was no connection before. So its state is read at intervals.
         """
-        self._look = None
+        self._client_check = None
         if self._state is not SessionState.LOST:
             return
         if self._client.client_state in _GIVEN_UP:
-            log.error("zookeeper client gave up, trying another", state=self._client.client_state)
+            log.error("zookeeper client gave up and is replaced", state=self._client.client_state)
             self._replace_client()
-        self._look_later()
+        self._check_client_later()
 
-    def _look_later(self) -> None:
-        if self._look is None:
-            self._look = self._loop.call_later(_NEW_CLIENT_AFTER_S, self._look_after_client)
+    def _check_client_later(self) -> None:
+        if self._client_check is None:
+            self._client_check = self._loop.call_later(_NEW_CLIENT_AFTER_S, self._check_client)
 
     def _replace_client(self) -> None:
         ending = self._loop.create_task(self._kazoo.end(self._client))
-        self._endings.add(ending)
-        ending.add_done_callback(self._endings.discard)
+        self._ending_clients.add(ending)
+        ending.add_done_callback(self._ending_clients.discard)
         self._client = self._new_client()
         self._client.start_async()
 
     def _suspend(self) -> None:
         if self._state is SessionState.CONNECTED:
             self._enter(SessionState.SUSPENDED)
-            self._give_up = self._loop.call_later(
+            self._lost_timer = self._loop.call_later(
                 self.timeout_s, self.declare_lost, "out of reach for a session time-out"
             )
 
-    def _connected(self, session_id: int) -> None:
+    def _on_connected(self, session_id: int) -> None:
         if self._state is SessionState.LOST:
             self._session_id = session_id
             self._begin_generation_if_possible()
@@ -347,7 +374,7 @@ class ZooKeeperSession:
             self._queue.put(Resync())
 
     def _begin_generation_if_possible(self) -> None:
-        if self._state is SessionState.LOST and self._link_is_up and self._expire_is_handled:
+        if self._state is SessionState.LOST and self._is_connected and self._expire_is_handled:
             self._generation += 1
             self._enter(SessionState.CONNECTED)
             self._queue.put(RegisterBrokerAndReelect())
@@ -358,9 +385,9 @@ class ZooKeeperSession:
 
     def _enter(self, state: SessionState, *, record: str = "") -> None:
         self._state = state
-        if self._give_up is not None:
-            self._give_up.cancel()
-            self._give_up = None
+        if self._lost_timer is not None:
+            self._lost_timer.cancel()
+            self._lost_timer = None
         if state is SessionState.SUSPENDED:
             self._settled.clear()
         else:

@@ -1,4 +1,4 @@
-"""``ports.metadata.MetadataStore`` over ZooKeeper: one small store for each family of znodes, behind one fence."""
+"""``ports.metadata.MetadataStore`` over ZooKeeper: one small store per family of znodes, all behind one fence."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from controllerd.ports.audit import AuditLog
 from controllerd.ports.clock import Clock
 from controllerd.ports.metadata import WriteGuard
 from controllerd.zk.access import Fired, ZooKeeper
-from controllerd.zk.journal import Journal
+from controllerd.zk.journal import TransactionJournal
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.store_admin import AdminZnodes
 from controllerd.zk.store_brokers import BrokerZnodes, NotificationZnodes
@@ -36,7 +36,7 @@ class ZooKeeperStore:
         self.states = StateZnodes(zk, self.writer, rejections)
         self.admin = AdminZnodes(zk, self.writer, rejections, self._watches)
         self.configs = ConfigZnodes(zk, self.writer, rejections)
-        self.cluster = ClusterZnodes(zk, self.writer, rejections, Journal(zk, audit, clock))
+        self.cluster = ClusterZnodes(zk, self.writer, rejections, TransactionJournal(zk, audit, clock))
         self.producer_ids = ProducerIdZnodes(zk, self.writer, rejections)
         self.tokens = TokenZnodes(zk, self.writer, rejections)
         self.operators = OperatorZnodes(zk, self.writer, rejections)
@@ -48,5 +48,5 @@ class ZooKeeperStore:
         self.topics.guard = guard
 
     def fired(self, path: str, fired: Fired) -> None:
-        """A watch of the present session fired."""
+        """Take a watch that fired in the present session."""
         self._watches.fired(path, fired)

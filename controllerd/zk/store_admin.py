@@ -14,7 +14,7 @@ from controllerd.ports.results import (
     Written,
 )
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.access import ANY_VERSION, Create, Delete, Operation, SetData, Znode, ZooKeeper
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.watches import Watches
 from controllerd.zk.writer import FencedWriter
@@ -34,20 +34,22 @@ class AdminZnodes:
     # -- deletions ---------------------------------------------------------------------------------------------------
 
     async def read_topic_deletions(self) -> frozenset[str]:
-        """Read the children of ``/admin/delete_topics``."""
+        """Read the children of ``/admin/delete_topics``, and watch them."""
         return frozenset(await self._zk.children(paths.DELETE_TOPICS, watch=True) or [])
 
     async def create_deletion_markers(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
-        """Ask for the deletion of topics; a marker that exists already says the same, whatever its data."""
+        """Request the deletion of topics; a marker that exists already counts as written, whatever its data is."""
         markers = {topic: paths.delete_topic(topic) for topic in topics}
         written = await self._writer.write([Create(path, None) for path in markers.values()])
         results = dict(zip(markers, written, strict=True))
-        doubtful = [topic for topic, result in results.items() if isinstance(result, Conflict)]
-        nodes = await self._zk.read([markers[topic] for topic in doubtful])
-        return results | {t: Written(node.version) for t, node in zip(doubtful, nodes, strict=True) if node is not None}
+        conflicting = [topic for topic, result in results.items() if isinstance(result, Conflict)]
+        nodes = await self._zk.read([markers[topic] for topic in conflicting])
+        return results | {
+            t: Written(node.version) for t, node in zip(conflicting, nodes, strict=True) if node is not None
+        }
 
     async def delete_deletion_markers(self, topics: Iterable[str]) -> None:
-        """Drop requests to delete topics."""
+        """Delete the markers of requests to delete topics."""
         await self._delete_existing([paths.delete_topic(topic) for topic in sorted(set(topics))])
 
     async def _delete_existing(self, wanted: Sequence[str]) -> None:
@@ -84,7 +86,7 @@ class AdminZnodes:
             return None if node is None else ElectionsRead(codecs.decode_preferred_election(node.data), node.version)
 
     async def delete_preferred_election(self, version: int = ANY_VERSION) -> bool:
-        """Delete ``/admin/preferred_replica_election`` at this version; false if it has another one by now."""
+        """Delete ``/admin/preferred_replica_election`` at this version; return False if its version has changed."""
         path = paths.PREFERRED_REPLICA_ELECTION
         (node,) = await self._zk.read([path])
         if node is None:
@@ -99,6 +101,6 @@ class AdminZnodes:
         await self._zk.children(paths.CONFIG_CHANGES, watch=True)
         return await self._watches.arm_admin()
 
-    async def _read_and_watch(self, path: str) -> Node | None:
+    async def _read_and_watch(self, path: str) -> Znode | None:
         (node,) = await self._zk.read_and_watch([path], absent_too=True)
         return node

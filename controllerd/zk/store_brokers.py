@@ -1,4 +1,4 @@
-"""What brokers write: their registrations, and notifications of changed ISRs and failed log directories."""
+"""Znodes that brokers write: registrations, and notifications of changed ISRs and failed log directories."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ from controllerd.core.model import OUR_IDS, Broker, BrokerId, TopicPartition
 from controllerd.errors import BadZnode, NewerZnode
 from controllerd.ports.results import BrokersRead, NotificationsRead, Written
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Delete, Node, ZooKeeper
+from controllerd.zk.access import Delete, Znode, ZooKeeper
 from controllerd.zk.registrar import find_registrations
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
@@ -28,7 +28,7 @@ class BrokerZnodes:
         self._rejections = rejections
 
     async def read_brokers(self) -> BrokersRead:
-        """Read ``/brokers/ids``; a registration that cannot be used is reported and left out.
+        """Read and watch ``/brokers/ids``; a registration that cannot be used is reported and left out.
 
         Registrations of controllerd are not brokers: their ids are returned separately.
         """
@@ -45,7 +45,7 @@ class BrokerZnodes:
         return BrokersRead(brokers, tuple(broken), controllers)
 
     async def _controllers(self, children: Mapping[str, BrokerId], broken: list[BadZnode]) -> frozenset[BrokerId]:
-        """Return the ids under which instances of controllerd are registered; other content there is ``broken``."""
+        """Return the ids under which instances of controllerd are registered; add other content there to ``broken``."""
         ours = {each.path for each in await find_registrations(self._zk, children)}
         others = [id_ for id_ in children.values() if paths.broker(id_) not in ours]
         nodes = await self._zk.read([paths.broker(id_) for id_ in others])
@@ -63,13 +63,13 @@ class BrokerZnodes:
         nodes = await self._zk.read([paths.broker(broker) for broker in wanted])
         found = []
         for broker, node in zip(wanted, nodes, strict=True):
-            with suppress(BadZnode):  # the active instance reports it
+            with suppress(BadZnode):  # only the active instance reports it
                 if node is not None:
                     found.append(_broker_of(broker, node))
         return found
 
     async def read_broker(self, broker: BrokerId) -> Broker | None:
-        """Read one registration, None if it is gone. :raises BadZnode: it cannot be decoded."""
+        """Read and watch one registration, None if it is gone. :raises BadZnode: it cannot be decoded."""
         (node,) = await self._zk.read_and_watch([paths.broker(broker)])
         with self._rejections.judging(node):
             return _broker_of(broker, node) if node is not None else None
@@ -105,9 +105,9 @@ class NotificationZnodes:
     async def _read(
         self, parent: str, decode: Callable[[str, bytes | None], T]
     ) -> tuple[tuple[str, ...], list[T], tuple[BadZnode, ...]]:
-        """Return the names that may be deleted, the content of each, and the broken ones.
+        """Return the names that may be deleted, the decoded contents, and the notifications that are broken.
 
-        A notification of a newer format is not deleted.
+        The parent stays watched. A notification of a newer format is not among the names, so it is not deleted.
         """
         children = sorted(await self._zk.children(parent, watch=True) or [])
         nodes = await self._zk.read([f"{parent}/{child}" for child in children])
@@ -133,5 +133,5 @@ class NotificationZnodes:
                 log.warning("notification not deleted", path=path, reason=result.reason)
 
 
-def _broker_of(broker: BrokerId, node: Node) -> Broker:
+def _broker_of(broker: BrokerId, node: Znode) -> Broker:
     return codecs.decode_broker(broker, node.data, node.czxid)

@@ -8,7 +8,7 @@ from typing import Final
 
 from controllerd.core.model import BrokerId
 from controllerd.errors import BadZnode, StoreUnavailable
-from controllerd.ports.results import Conflict, FeaturesRead, ProducerIds, WriteFailed, WriteResult, Written
+from controllerd.ports.results import AllocatedProducerIds, Conflict, FeaturesRead, WriteFailed, WriteResult, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import (
     ANY_VERSION,
@@ -21,7 +21,7 @@ from controllerd.zk.access import (
     ZooKeeper,
     with_parents,
 )
-from controllerd.zk.journal import Journal
+from controllerd.zk.journal import TransactionJournal
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
@@ -31,7 +31,9 @@ _PARENTS_OF_HEADS: Final = ("/controllerd", paths.AUDIT_HEADS)
 class ClusterZnodes:
     """``ports.cluster.ClusterStore`` over ZooKeeper."""
 
-    def __init__(self, zk: ZooKeeper, writer: FencedWriter, rejections: Rejections, journal: Journal) -> None:
+    def __init__(
+        self, zk: ZooKeeper, writer: FencedWriter, rejections: Rejections, journal: TransactionJournal
+    ) -> None:
         self._zk = zk
         self._writer = writer
         self._rejections = rejections
@@ -46,7 +48,7 @@ class ClusterZnodes:
         await self._ensure(list(dict.fromkeys(wanted)))
 
     async def cluster_id(self) -> str:
-        """Return the id of the cluster; the first instance or broker that looks for it decides on it."""
+        """Return the id of the cluster; the first instance or broker that needs it creates it."""
         (node,) = await self._zk.read([paths.CLUSTER_ID])
         if node is None:
             await self._ensure(with_parents(paths.CLUSTER_ID)[:-1])
@@ -55,16 +57,16 @@ class ClusterZnodes:
         return codecs.decode_cluster_id(node.data if node is not None else None)
 
     async def _ensure(self, wanted: Sequence[str]) -> None:
-        """Create the missing ones, unfenced: each broker does the same, and none is ever changed or deleted."""
+        """Create the missing znodes, unfenced: each broker does the same, and no client changes or deletes them."""
         nodes = await self._zk.read(wanted)
         missing = [path for path, node in zip(wanted, nodes, strict=True) if node is None]
         if not missing:
             return
         await self._journal.commit([[Create(path, None)] for path in missing])
         still = [p for p, node in zip(missing, await self._zk.read(missing), strict=True) if node is None]
-        if still:
-            # Not StoreUnavailable: the session is there, so no Expire would follow, and no next attempt.
-            raise BadZnode(still[0], "is missing and cannot be created")
+        for path in still:
+            # Not StoreUnavailable: the session is not lost, so no Expire and no next attempt would follow.
+            raise BadZnode(path, "is missing and cannot be created")
 
     # -- features (KIP-584) ------------------------------------------------------------------------------------------
 
@@ -130,20 +132,20 @@ class ProducerIdZnodes:
         self._writer = writer
         self._rejections = rejections
 
-    async def read_producer_ids(self) -> ProducerIds:
-        """Read the last block handed out. :raises BadZnode: it cannot be decoded."""
+    async def read_producer_ids(self) -> AllocatedProducerIds:
+        """Return the last block that was allocated. :raises BadZnode: it cannot be decoded."""
         (node,) = await self._zk.read([paths.LATEST_PRODUCER_ID_BLOCK])
         with self._rejections.judging(node):
             block = codecs.decode_producer_id_block(node.data) if node is not None else None
         version = node.version if node is not None else -1
         if block is None:
-            return ProducerIds(None, 0, -1, version)
-        return ProducerIds(BrokerId(block.broker_id), block.first, block.last, version)
+            return AllocatedProducerIds(None, 0, -1, version)
+        return AllocatedProducerIds(BrokerId(block.broker_id), block.first, block.last, version)
 
-    async def write_producer_ids(self, block: ProducerIds) -> WriteResult:
-        """Hand out a block; where the znode is missing it is created."""
+    async def write_producer_ids(self, block: AllocatedProducerIds) -> WriteResult:
+        """Allocate a block; the znode is created if it is missing."""
         owner = block.broker if block.broker is not None else BrokerId(-1)
-        data = codecs.encode_producer_id_block(codecs.ProducerIdBlock(owner, block.block_start, block.block_end))
+        data = codecs.encode_producer_id_block(codecs.ProducerIdBlockZnode(owner, block.block_start, block.block_end))
         path = paths.LATEST_PRODUCER_ID_BLOCK
         operation = Create(path, data) if block.version < 0 else SetData(path, data, block.version)
         (result,) = await self._writer.write([operation])
@@ -153,11 +155,11 @@ class ProducerIdZnodes:
 async def put_audit_head(zk: ZooKeeper, node_id: int, head: bytes) -> None:
     """Write the encoded head of an instance's audit log.
 
-    In ZooKeeper it is out of reach for a process that can change the files of the log. It needs no fence, because no
-    other instance has this path, and an instance without the role has a log too. It leaves no record, which would be
-    another head.
+    A process that can change the files of the log cannot change its head in ZooKeeper. The write needs no fence,
+    because no other instance writes this path, and an instance without the role has a log as well. It leaves no record
+    in the log, which would change the head again.
 
-    :raises StoreUnavailable: it was not written, or the answer was lost.
+    :raises StoreUnavailable: the head was not written, or the answer was lost.
     """
     path = paths.audit_head(node_id)
     (outcome,) = await zk.commit([[SetData(path, head, ANY_VERSION)]])
@@ -169,8 +171,8 @@ async def put_audit_head(zk: ZooKeeper, node_id: int, head: bytes) -> None:
 
 
 def _corrected(found: codecs.FeatureZnode, *, enabled: bool, format_version: int) -> codecs.FeatureZnode | None:
-    """Return what ``/feature`` must become; None if it is right."""
-    is_right = found.enabled == enabled and (enabled or not found.features)
+    """Return the content that ``/feature`` must have; None if it has it already."""
+    is_right = found.enabled == enabled and (enabled or not found.features)  # a disabled znode names no features
     if is_right and found.format_version >= format_version:
         return None
     return replace(

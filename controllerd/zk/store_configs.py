@@ -10,14 +10,15 @@ from controllerd.errors import BadZnode
 from controllerd.ports.results import ConfigChangesRead, ConfigRead, WriteResult
 from controllerd.slicer import Slicer, sliced
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper, read_in_slices
+from controllerd.zk.access import Create, Operation, SetData, Znode, ZooKeeper, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 _MISSING: Final = -1
+"""The version of a configuration without a znode."""
 _SLICE: Final = 1_000
 _LISTINGS: Final = 10
-"""Listings of children under way at the same time."""
+"""Reads of children in flight."""
 
 
 class ConfigZnodes:
@@ -31,7 +32,10 @@ class ConfigZnodes:
     # -- read ----------------------------------------------------------------------------------------------------------
 
     async def read_config_changes(self, known: AbstractSet[str] = frozenset()) -> ConfigChangesRead:
-        """Read the children of ``/config/changes`` in the order of their sequence numbers, without the known ones."""
+        """Read the children of ``/config/changes`` in the order of their sequence numbers, without the known ones.
+
+        The children stay watched.
+        """
         children = await self._zk.children(paths.CONFIG_CHANGES, watch=True) or []
         numbered = sorted((paths.parse_sequence(child) or 0, child) for child in children if child not in known)
         names = [child for _, child in numbered]
@@ -53,21 +57,22 @@ class ConfigZnodes:
         return self._rejections.decode_each(wanted, nodes, _overrides_of)
 
     async def read_mutation_rates(self, entities: Iterable[str] | None = None) -> Mapping[str, str | BadZnode | None]:
-        """Read ``controller_mutation_rate`` of entities; without any, of all users and client ids."""
+        """Read ``controller_mutation_rate`` of entities; None means all users and client ids."""
         wanted = list(dict.fromkeys(await self._quota_entities() if entities is None else entities))
         rates: dict[str, str | BadZnode | None] = {}
 
-        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+        def take(part: Sequence[str], nodes: Sequence[Znode | None]) -> None:
             rates.update(self._rejections.decode_each(part, nodes, _rate_of))
 
         await read_in_slices(wanted, _SLICE, self._read_nodes, take)
         return rates
 
     async def _quota_entities(self) -> list[str]:
-        """Return users, the client ids of each, and client ids of any user, as they are named below ``/config``."""
+        """Return the paths below ``/config`` of users, of client ids, and of client ids of one user."""
         users = await self._entities_below("users")
         found = users + await self._entities_below("clients")
-        folders = [f"{user}/clients" for user in users]  # few users have one, and one read looks for all of them
+        # Few users have a folder of client ids, so one read finds out which.
+        folders = [f"{user}/clients" for user in users]
         nodes = await self._read_nodes(folders)
         there = [folder for folder, node in zip(folders, nodes, strict=True) if node is not None]
         for part in sliced(there, _LISTINGS):
@@ -78,7 +83,7 @@ class ConfigZnodes:
     async def _entities_below(self, parent: str) -> list[str]:
         return [f"{parent}/{child}" for child in sorted(await self._zk.children(_path(parent)) or [])]
 
-    async def _read_nodes(self, entities: Sequence[str]) -> list[Node | None]:
+    async def _read_nodes(self, entities: Sequence[str]) -> list[Znode | None]:
         return await self._zk.read(list(map(_path, entities)))
 
     # -- changed -------------------------------------------------------------------------------------------------------
@@ -87,7 +92,7 @@ class ConfigZnodes:
         """Read the configurations of entities; a ``BadZnode`` for each that cannot be decoded."""
         configs: dict[str, ConfigRead | BadZnode] = {}
 
-        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+        def take(part: Sequence[str], nodes: Sequence[Znode | None]) -> None:
             configs.update(self._rejections.decode_each(part, nodes, _config_of))
 
         await read_in_slices(list(entities), _SLICE, self._read_nodes, take)
@@ -125,19 +130,19 @@ def _user(name: str) -> str:
     return f"users/{sanitize(name)}"
 
 
-def _entity_of(child: str, node: Node) -> str:
+def _entity_of(child: str, node: Znode) -> str:
     return codecs.decode_config_change(child, node.data)
 
 
-def _overrides_of(topic: str, node: Node | None) -> Mapping[str, str]:
+def _overrides_of(topic: str, node: Znode | None) -> Mapping[str, str]:
     return codecs.decode_config(paths.topic_config(topic), node.data if node else None)
 
 
-def _rate_of(entity: str, node: Node | None) -> str | None:
+def _rate_of(entity: str, node: Znode | None) -> str | None:
     return codecs.decode_config(_path(entity), node.data if node else None).get(RATE_CONFIG)
 
 
-def _config_of(entity: str, node: Node | None) -> ConfigRead:
+def _config_of(entity: str, node: Znode | None) -> ConfigRead:
     if node is None:
         return ConfigRead({}, _MISSING, {})
     path = _path(entity)

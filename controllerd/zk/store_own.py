@@ -1,7 +1,7 @@
 """The znodes of controllerd itself: pauses, a throttle, and the replicas that absent brokers still have to delete.
 
 The active controller is their only writer. They are read and compared all the same before each write: a znode that
-cannot be decoded may hold what must not be lost, such as the pauses of a later version.
+cannot be decoded may hold data that must not be lost, such as the pauses of a later version.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from controllerd.core.throttles import Throttle
 from controllerd.errors import BadZnode
 from controllerd.ports.results import Written
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Node, Operation, SetData, ZooKeeper, missing_parents
+from controllerd.zk.access import Create, Delete, Operation, SetData, Znode, ZooKeeper, missing_parents
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
@@ -33,11 +33,11 @@ class OperatorZnodes:
         self._rejections = rejections
 
     async def read_pauses(self) -> PausesRead:
-        """Read the pauses. :raises BadZnode: they cannot be decoded."""
+        """Return the stored pauses. :raises BadZnode: they cannot be decoded."""
         return await self._read(paths.PAUSES, codecs.decode_pauses) or PausesRead()
 
     async def write_pauses(self, pauses: PausesRead) -> None:
-        """Replace the pauses; without any the znode is deleted. :raises BadZnode: it is left as it is."""
+        """Replace the stored pauses; without any the znode is deleted. :raises BadZnode: it is left unchanged."""
         data = codecs.encode_pauses(pauses) if pauses.pauses else None
         await self._replace(paths.PAUSES, codecs.decode_pauses, data)
 
@@ -46,7 +46,7 @@ class OperatorZnodes:
         return await self._read(paths.THROTTLE, codecs.decode_throttle)
 
     async def write_throttle(self, throttle: Throttle | None) -> None:
-        """Replace the stored throttle; None deletes it. :raises BadZnode: it is left as it is."""
+        """Replace the stored throttle; None deletes it. :raises BadZnode: it is left unchanged."""
         data = codecs.encode_throttle(throttle) if throttle is not None else None
         await self._replace(paths.THROTTLE, codecs.decode_throttle, data)
 
@@ -56,7 +56,10 @@ class OperatorZnodes:
             return decode(node.data) if node is not None else None
 
     async def _replace(self, path: str, decode: Callable[[bytes | None], object], data: bytes | None) -> None:
-        """:raises BadZnode: the present content cannot be decoded, or ZooKeeper refuses."""
+        """Replace a znode; None deletes it.
+
+        :raises BadZnode: the present content cannot be decoded, or ZooKeeper refuses the write.
+        """
         (node,) = await self._zk.read([path])
         operations: list[Operation] = []
         if node is not None:
@@ -79,7 +82,7 @@ class PendingDeletionZnodes:
         self._rejections = rejections
 
     async def read_pending_deletions(self) -> Mapping[BrokerId, Mapping[TopicPartition, str | None]]:
-        """Read the replicas that absent brokers must delete; a znode that cannot be decoded is left alone."""
+        """Return the replicas that absent brokers must delete; a znode that cannot be decoded is left out."""
         children = await self._zk.children(paths.PENDING_DELETIONS) or []
         brokers = sorted(broker for child in children if (broker := paths.parse_broker_id(child)) is not None)
         nodes = await self._zk.read([paths.pending_deletions(broker) for broker in brokers])
@@ -91,8 +94,8 @@ class PendingDeletionZnodes:
     async def write_pending_deletions(self, pending: Mapping[BrokerId, Mapping[TopicPartition, str | None]]) -> None:
         """Replace the pending deletions of these brokers.
 
-        :raises BadZnode: one is left as it is, because it cannot be decoded or ZooKeeper refuses; the others are
-            written.
+        :raises BadZnode: one is left unchanged, because it cannot be decoded or ZooKeeper refuses the write; the others
+            are written.
         """
         brokers = list(pending)
         nodes = await self._zk.read([paths.pending_deletions(broker) for broker in brokers])
@@ -109,15 +112,15 @@ class PendingDeletionZnodes:
         results = zip(operations, await self._writer.write(operations), strict=True)
         failed = [BadZnode(o.path, result.reason) for o, result in results if not isinstance(result, Written)]
         for bad in (*broken, *failed):
-            raise bad
+            raise bad  # only the first of them can be raised
 
 
-def _pending_of(broker: BrokerId, node: Node) -> Mapping[TopicPartition, str | None]:
+def _pending_of(broker: BrokerId, node: Znode) -> Mapping[TopicPartition, str | None]:
     return codecs.decode_pending_deletions(broker, node.data)
 
 
-def _replacement(path: str, pending: Mapping[TopicPartition, str | None], node: Node | None) -> Operation | None:
-    """Return what makes the znode of a broker hold exactly these deletions; None if nothing need be done."""
+def _replacement(path: str, pending: Mapping[TopicPartition, str | None], node: Znode | None) -> Operation | None:
+    """Return the operation after which the znode of a broker holds exactly these deletions; None if none is needed."""
     if node is None:
         return Create(path, codecs.encode_pending_deletions(pending)) if pending else None
     if not pending:

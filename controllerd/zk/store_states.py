@@ -9,25 +9,25 @@ from controllerd.ports.results import StatesRead, WriteResult
 from controllerd.ports.states import StateGuard
 from controllerd.slicer import Slicer, sliced
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Node, Operation, SetData, ZooKeeper, read_in_slices
+from controllerd.zk.access import Create, Operation, SetData, Znode, ZooKeeper, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 _SLICE: Final = 500
-"""States in one read: one request of ZooKeeper's."""
+"""States in one read, which is one request to ZooKeeper."""
 _KNOWN_STATES: Final = 10_000
 
-_Read = Callable[[Sequence[TopicPartition]], Awaitable[list[Node | None]]]
+_Read = Callable[[Sequence[TopicPartition]], Awaitable[list[Znode | None]]]
 
 
 class _PlainStates(dict[tuple[bytes | None, int], LeaderAndIsr | None]):
-    """Decoded states by their bytes and version: few differ, and equal ones share their memory.
+    """Decoded states by bytes and version: few of them differ, and equal states share their memory.
 
-    None: the state has fields that the plain decoder does not know.
+    The value is None for a state with fields that the plain decoder does not know.
     """
 
     latest_epoch = 0
-    """The highest controller epoch that any of them names."""
+    """The highest controller epoch in any of the states."""
 
     def __missing__(self, znode: tuple[bytes | None, int]) -> LeaderAndIsr | None:
         state = codecs.decode_plain_state(*znode)
@@ -38,7 +38,7 @@ class _PlainStates(dict[tuple[bytes | None, int], LeaderAndIsr | None]):
         return state
 
     def note_epoch(self, state: LeaderAndIsr) -> LeaderAndIsr:
-        """Note the controller epoch of a state."""
+        """Take the controller epoch of a state into account, and return the state."""
         self.latest_epoch = max(self.latest_epoch, state.controller_epoch)
         return state
 
@@ -53,7 +53,7 @@ class StateZnodes:
         self.guard: StateGuard | None = None
         """Checks states before they are written."""
         self._state_extras: dict[TopicPartition, Mapping[str, object]] = {}
-        """Unknown fields of states that were read, so that they survive a rewrite. They are very rare."""
+        """The unknown fields of states that were read, which a rewrite must keep. They are very rare."""
 
     async def read_states(self, partitions: Iterable[TopicPartition]) -> StatesRead:
         """Read the state znodes of these partitions; one that cannot be decoded concerns its partition alone.
@@ -68,9 +68,9 @@ class StateZnodes:
         broken: dict[TopicPartition, BadZnode] = {}
         plain = _PlainStates()
 
-        def take(part: Sequence[TopicPartition], nodes: Sequence[Node | None]) -> None:
+        def take(part: Sequence[TopicPartition], nodes: Sequence[Znode | None]) -> None:
             self._forget_extras(part)
-            for tp, node in zip(part, nodes, strict=True):
+            for tp, node in zip(part, nodes, strict=True):  # the hot loop of a load: fields by number
                 if node is None:
                     missing.add(tp)
                     continue
@@ -88,10 +88,10 @@ class StateZnodes:
         """As ``read_states``, with a watch on the data of each."""
         return await self._read_states(partitions, self._watch_state_nodes)
 
-    async def _read_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Node | None]:
+    async def _read_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Znode | None]:
         return await self._zk.read(paths.partition_states(partitions))
 
-    async def _watch_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Node | None]:
+    async def _watch_state_nodes(self, partitions: Sequence[TopicPartition]) -> list[Znode | None]:
         return await self._zk.read_and_watch(paths.partition_states(partitions))
 
     def _forget_extras(self, partitions: Iterable[TopicPartition]) -> None:
@@ -99,7 +99,7 @@ class StateZnodes:
             for tp in partitions:
                 self._state_extras.pop(tp, None)
 
-    def _decode_fully(self, tp: TopicPartition, node: Node) -> LeaderAndIsr:
+    def _decode_fully(self, tp: TopicPartition, node: Znode) -> LeaderAndIsr:
         state = codecs.decode_state(tp, node.data, node.version)
         if extra := codecs.state_extra(tp, node.data or b""):
             self._state_extras[tp] = extra
@@ -110,7 +110,7 @@ class StateZnodes:
     ) -> Mapping[TopicPartition, WriteResult]:
         """Create the state znodes and their missing parents.
 
-        A state that exists already with the very same content is our own, of which the answer was lost: ``Written``.
+        A state that exists already with the very same content is our own, written before a lost reply: ``Written``.
         """
         parents = await self._missing_parents(states)
         slicer = Slicer()
@@ -150,7 +150,7 @@ class StateZnodes:
         return dict(zip(states, await self._writer.write(operations), strict=True))
 
     async def _missing_parents(self, partitions: Collection[TopicPartition]) -> Sequence[str]:
-        """Return the parents to create, from above to below. Below a missing parent nothing need be looked for."""
+        """Return the missing parents, those of topics first. Below a missing parent no znode is read."""
         parent_of = {topic: paths.topic_partitions(topic) for topic in dict.fromkeys(tp.topic for tp in partitions)}
         topics, slicer = list(parent_of.values()), Slicer()
         fresh = set(await self._missing(topics))

@@ -6,7 +6,7 @@ from typing import Final
 from controllerd.errors import BadZnode
 from controllerd.ports.results import DelegationToken, TokensRead, WriteResult
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Node, ZooKeeper, missing_parents, read_in_slices
+from controllerd.zk.access import Create, Delete, Znode, ZooKeeper, missing_parents, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
@@ -30,7 +30,7 @@ class TokenZnodes:
         tokens: dict[str, DelegationToken] = {}
         broken: list[BadZnode] = []
 
-        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+        def take(part: Sequence[str], nodes: Sequence[Znode | None]) -> None:
             decoded, bad = self._rejections.decode_all(part, nodes, _token_of)
             tokens.update(decoded)
             broken.extend(bad)
@@ -43,8 +43,8 @@ class TokenZnodes:
         """Delete tokens, each with the notification that makes brokers drop it; return one result for each.
 
         Each token is deleted at the version that was read, because a broker may renew it meanwhile.
-        The token and its notification are one group: a controller that ended between the two would
-        leave the token in the memory of all brokers for good.
+        The token and its notification are one group: if a controller ended between the two, all
+        brokers would keep the token in memory until they restart.
         """
         await self._writer.write(await missing_parents(self._zk, paths.DELEGATION_CHANGES))
         groups = [
@@ -56,9 +56,9 @@ class TokenZnodes:
         ]
         return dict(zip(tokens, await self._writer.write_groups(groups), strict=True))
 
-    async def _read_token_nodes(self, token_ids: Sequence[str]) -> list[Node | None]:
+    async def _read_token_nodes(self, token_ids: Sequence[str]) -> list[Znode | None]:
         return await self._zk.read(list(map(paths.delegation_token, token_ids)))
 
 
-def _token_of(token_id: str, node: Node) -> DelegationToken:
+def _token_of(token_id: str, node: Znode) -> DelegationToken:
     return codecs.decode_token(token_id, node.data, node.version)

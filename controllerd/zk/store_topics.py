@@ -9,16 +9,16 @@ from controllerd.errors import BadZnode
 from controllerd.ports.results import Conflict, NewTopicZnodes, TopicsRead, WriteFailed, WriteResult, Written
 from controllerd.ports.topics import TopicGuard
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Delete, Node, Operation, SetData, ZooKeeper, read_in_slices
+from controllerd.zk.access import Create, Delete, Operation, SetData, Znode, ZooKeeper, read_in_slices
 from controllerd.zk.rejections import Rejections
 from controllerd.zk.writer import FencedWriter
 
 _SLICE: Final = 100
-"""Topics in one read: far fewer than states, because a topic of 10,000 partitions has 200 KB."""
+"""Topics in one read: far fewer than states, because the znode of a topic of 10,000 partitions has 200 KB."""
 _ATTEMPTS: Final = 5
-"""Times that the configuration of a topic that does not exist is found changed, until its creation fails."""
+"""Attempts to create a topic while another client keeps changing its configuration."""
 _LISTINGS: Final = 10
-"""Listings of children under way at the same time."""
+"""Reads of children in flight."""
 
 
 class TopicZnodes:
@@ -32,16 +32,16 @@ class TopicZnodes:
         """Checks topics before they are written or deleted."""
 
     async def read_topic_names(self) -> frozenset[str]:
-        """Read the children of ``/brokers/topics``."""
+        """Read the children of ``/brokers/topics``, and watch them."""
         return frozenset(await self._zk.children(paths.BROKER_TOPICS, watch=True) or [])
 
     async def read_topics(self, names: Iterable[str]) -> TopicsRead:
-        """Read the topic znodes of these names; each that cannot be decoded is reported and left out."""
+        """Read and watch the topic znodes of these names; each that cannot be decoded is reported and left out."""
         topics: dict[str, TopicImage] = {}
         missing: set[str] = set()
         broken: list[BadZnode] = []
 
-        def take(part: Sequence[str], nodes: Sequence[Node | None]) -> None:
+        def take(part: Sequence[str], nodes: Sequence[Znode | None]) -> None:
             for name, node in zip(part, nodes, strict=True):
                 if node is None:
                     missing.add(name)
@@ -55,11 +55,11 @@ class TopicZnodes:
         await read_in_slices(sorted(set(names)), _SLICE, self._read_topic_nodes, take)
         return TopicsRead(topics, frozenset(missing), tuple(broken))
 
-    async def _read_topic_nodes(self, names: Sequence[str]) -> list[Node | None]:
+    async def _read_topic_nodes(self, names: Sequence[str]) -> list[Znode | None]:
         return await self._zk.read_and_watch([paths.topic(name) for name in names])
 
     async def create_topics(self, new: Mapping[str, NewTopicZnodes]) -> Mapping[str, WriteResult]:
-        """Create topic znodes with their configurations; only a race for the latter is run again."""
+        """Create topic znodes with their configurations; only a conflict of a configuration is tried again."""
         results: dict[str, WriteResult] = {}
         pending = new
         for _ in range(_ATTEMPTS):
@@ -70,14 +70,14 @@ class TopicZnodes:
             if not pending:
                 return results
         nodes = await self._zk.read([paths.topic(name) for name in pending])
-        failed = WriteFailed("somebody else keeps writing the configuration")
+        failed = WriteFailed("another client keeps writing the configuration")
         there = Conflict("the topic exists already")
         return results | {name: there if node else failed for name, node in zip(pending, nodes, strict=True)}
 
     async def _creations(
         self, new: Mapping[str, NewTopicZnodes], results: dict[str, WriteResult]
     ) -> dict[str, list[Operation]]:
-        """Return what creates each topic; of a topic that cannot be created the result is noted instead."""
+        """Return the operations that create each topic; a topic that cannot be created gets its result instead."""
         names = list(new)
         configs = await self._zk.read([paths.topic_config(name) for name in names])
         topics = await self._zk.read([paths.topic(name) for name in names])
@@ -95,9 +95,9 @@ class TopicZnodes:
     async def write_topics(
         self, images: Mapping[str, TopicImage], *, growing: Collection[str] = ()
     ) -> Mapping[str, WriteResult]:
-        """Rewrite topic znodes; one of a newer format fails, because a rewrite would lose its unknown parts."""
+        """Rewrite topic znodes; one of a newer format fails, because a rewrite would lose its unknown fields."""
         if self.guard is not None:
-            await self._look_before_writing(self.guard, images, growing)
+            await self._check_writes(self.guard, images, growing)
         results: dict[str, WriteResult] = {}
         operations: dict[str, SetData] = {}
         for name, image in images.items():
@@ -108,10 +108,10 @@ class TopicZnodes:
         written = await self._writer.write(list(operations.values()))
         return results | dict(zip(operations, written, strict=True))
 
-    async def _look_before_writing(
+    async def _check_writes(
         self, guard: TopicGuard, images: Mapping[str, TopicImage], growing: Collection[str]
     ) -> None:
-        """Compare with the znodes of ZooKeeper. A write at another version fails anyway, so it need not be compared."""
+        """Check the images against the znodes. A write at another version fails anyway, so it need not be checked."""
         names = list(images)
         nodes = await self._zk.read([paths.topic(name) for name in names])
         found = zip(map(images.__getitem__, names), nodes, strict=True)
@@ -123,17 +123,18 @@ class TopicZnodes:
         guard.check_topics(pairs, growing=growing)
 
     async def read_partition_folders(self, topics: Iterable[str]) -> Mapping[str, frozenset[int]]:
-        """Read which partitions of these topics have a folder."""
+        """Return, for each of these topics, the numbers of the partitions that have a znode."""
         wanted = sorted(set(topics))
         listed = await self._children([paths.topic_partitions(name) for name in wanted])
         numbers = (map(paths.parse_partition_number, children) for children in listed)
         return {name: frozenset(n for n in found if n is not None) for name, found in zip(wanted, numbers, strict=True)}
 
     async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, WriteResult]:
-        """Delete the subtrees, then the configurations, then the markers.
+        """Delete the subtrees of topics, then their configurations, then the markers in ``/admin/delete_topics``.
 
-        Each step is for the topics of which the one before succeeded, and ends before the next begins, because
-        transactions are sent side by side: a marker must not be deleted before its topic.
+        A marker must not be deleted before its topic: without it, no later controller would finish the deletion. As
+        transactions are sent two at a time, each step ends before the next one begins, and only the topics for which
+        it succeeded go on to the next.
         """
         names = sorted(set(topics))
         if self.guard is not None:
@@ -144,28 +145,32 @@ class TopicZnodes:
             results.update(await self._delete_each({name: path_of(name) for name in gone}))
         return results
 
-    async def _delete_each(self, doomed: Mapping[str, str]) -> Mapping[str, WriteResult]:
-        nodes = await self._zk.read(list(doomed.values()))
-        there = [name for name, node in zip(doomed, nodes, strict=True) if node is not None]
-        written = await self._writer.write([Delete(doomed[name]) for name in there])
-        return dict.fromkeys(doomed, Written(-1)) | dict(zip(there, written, strict=True))
+    async def _delete_each(self, path_of: Mapping[str, str]) -> Mapping[str, WriteResult]:
+        """Delete one znode for each topic; a znode that does not exist counts as deleted."""
+        nodes = await self._zk.read(list(path_of.values()))
+        there = [name for name, node in zip(path_of, nodes, strict=True) if node is not None]
+        written = await self._writer.write([Delete(path_of[name]) for name in there])
+        return dict.fromkeys(path_of, Written(-1)) | dict(zip(there, written, strict=True))
 
     async def _delete_subtrees(self, names: Sequence[str]) -> dict[str, WriteResult]:
-        """Delete children first. A topic with unknown znodes in it takes a second, slower round."""
+        """Delete children before parents. A topic with unknown znodes in it takes a second, slower pass."""
         results = await self._delete_all(await self._usual_subtrees(names))
         unusual = [name for name in names if not isinstance(results[name], Written)]
         subtrees = {name: await self._descendants(paths.topic(name)) for name in unusual}
         return results | await self._delete_all(subtrees)
 
     async def _delete_all(self, subtrees: Mapping[str, Sequence[str]]) -> dict[str, WriteResult]:
-        """Delete all subtrees. The result of a topic is that of its own znode, which is deleted last."""
+        """Delete all subtrees. The result of a topic is that of its own znode, which is deleted last.
+
+        A topic without any znode counts as deleted.
+        """
         operations = [Delete(path) for subtree in subtrees.values() for path in reversed(subtree)]
         written = await self._writer.write(operations)
         by_path = {operation.path: result for operation, result in zip(operations, written, strict=True)}
         return {name: by_path.get(paths.topic(name), Written(-1)) for name in subtrees}
 
     async def _usual_subtrees(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return the znodes of topics, parents first, found by one listing per topic instead of one per partition."""
+        """Return the known znodes of topics, parents first, found by one read of children per topic."""
         folders = [paths.topic_partitions(name) for name in names]
         subtrees: dict[str, list[str]] = {}
         for name, folder, children in zip(names, folders, await self._children(folders), strict=True):
@@ -177,7 +182,7 @@ class TopicZnodes:
         return {name: [path for path in subtree if path in there] for name, subtree in subtrees.items()}
 
     async def _descendants(self, root: str) -> list[str]:
-        """Return a znode and everything below, parents first; nothing when it does not exist."""
+        """Return a znode and everything below it, parents first; nothing if it does not exist."""
         found, level = [], [root] if (await self._zk.read([root]))[0] is not None else []
         while level:
             found += level
@@ -186,7 +191,7 @@ class TopicZnodes:
         return found
 
     async def _children(self, parents: Sequence[str]) -> list[list[str]]:
-        """Return the children of many znodes, a few listings at a time; none for one that does not exist."""
+        """Return the children of many znodes, a few reads in flight; none for a znode that does not exist."""
         turn = asyncio.Semaphore(_LISTINGS)
 
         async def list_one(path: str) -> list[str]:
@@ -196,13 +201,13 @@ class TopicZnodes:
         return await asyncio.gather(*(list_one(path) for path in parents))
 
 
-def _creation(new: NewTopicZnodes, stray: Node | None) -> list[Operation]:
-    """Return what creates a topic: the configuration first, because brokers read it as soon as they know the topic.
+def _creation(new: NewTopicZnodes, stray: Znode | None) -> list[Operation]:
+    """Return the operations that create a topic.
 
-    A configuration that an earlier topic of the name left behind is replaced.
+    The configuration comes first, because brokers read it as soon as they know the topic. ``stray`` is the
+    configuration of an earlier topic of this name; it is replaced.
 
-
-    :raises BadZnode: our format cannot say what the topic is to be.
+    :raises BadZnode: the topic cannot be encoded in a known format.
     """
     path, data = paths.topic_config(new.image.name), codecs.encode_config(new.configs)
     config = Create(path, data) if stray is None else SetData(path, data, stray.version)

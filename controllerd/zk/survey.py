@@ -1,4 +1,4 @@
-"""What ``doctor`` reads of ZooKeeper beyond an image: creation times of znodes, configured topics, how long reads take.
+"""The reads of ``doctor``: an image, creation times of znodes, topics with a config, durations of small reads.
 
 Nothing is written and nothing is watched.
 """
@@ -19,7 +19,7 @@ from controllerd.zk.session import ZooKeeperSession
 _TIMED_READS: Final = 50
 
 
-class Stamped(NamedTuple):
+class StampedZnode(NamedTuple):
     """A znode with the times of the server that wrote it, in milliseconds since 1970."""
 
     data: bytes | None
@@ -29,19 +29,19 @@ class Stamped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Everything that the checks look at."""
+    """Everything that the checks of ``doctor`` need."""
 
     image: ClusterImage
-    stamped: Mapping[str, Stamped]
+    stamped: Mapping[str, StampedZnode]
     """The controller's znode and the registrations of the brokers, by path."""
     configured_topics: Sequence[str]
     """Topics that have a config."""
     read_ms: Sequence[float]
-    """How long each of some small reads took."""
+    """The durations of some small reads, in milliseconds."""
 
 
 async def take_survey(client: ReadOnlyClient) -> Survey:
-    """Read everything once. :raises StoreUnavailable: the session is lost."""
+    """Read everything that the checks need. :raises StoreUnavailable: the session is lost."""
     image = await read_image(client.zk)
     registered = [f"{paths.BROKER_IDS}/{name}" for name in image.names(paths.BROKER_IDS)]
     stamped = {path: await _stamped(client.session, path) for path in (paths.CONTROLLER, *registered)}
@@ -53,13 +53,13 @@ async def take_survey(client: ReadOnlyClient) -> Survey:
     )
 
 
-async def _stamped(session: ZooKeeperSession, path: str) -> Stamped | None:
+async def _stamped(session: ZooKeeperSession, path: str) -> StampedZnode | None:
     try:
         answer: tuple[bytes | None, Any] = await session.ask(GetData(session.chroot + path, None))
     except NoNodeError:
         return None
     data, stat = answer
-    return Stamped(data, stat.ctime, stat.mtime)
+    return StampedZnode(data, stat.ctime, stat.mtime)
 
 
 async def _timed(client: ReadOnlyClient) -> float:

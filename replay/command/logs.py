@@ -1,4 +1,4 @@
-"""The records of one log or of several, read from the files and no further back than needed."""
+"""Read the records of one or several audit logs, from the last snapshot that the answer needs."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from controllerd.audit.chain import RawLine
-from controllerd.audit.lines import BadLine, Entry, decode_record
+from controllerd.audit.lines import AuditEntry, BadLine, decode_record
 from controllerd.audit.reader import Unreadable, read_segment
 from controllerd.audit.segments import Segment, list_segments
 from controllerd.errors import ControllerdError
@@ -26,7 +26,7 @@ _MOST_STEPS: Final = 3
 
 
 class NoLog(ControllerdError):
-    """There is no audit log where one was expected; the message says what to give instead."""
+    """A path has no audit log; the message says what to give instead."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Problems:
     """The latest time of a record."""
 
     @property
-    def are_harm(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether the log is incomplete."""
         return bool(self.damaged_lines or self.missing > 0 or self.files)
 
@@ -67,7 +67,7 @@ class Problems:
 
 
 def find_logs(paths: Sequence[Path]) -> list[Path]:
-    """The directories of audit logs at these paths or below them.
+    """Return the directories of audit logs at these paths or below them.
 
     :raises NoLog: a path does not exist or cannot be read, there is no log at it, or the logs are of several clusters
     """
@@ -102,7 +102,7 @@ def _below(path: Path) -> list[Path]:
 
 
 def _is_locked(path: Path) -> bool:
-    """One that is gone is not: a running writer has compressed it since it was listed."""
+    """Return whether a file cannot be read. A missing file counts as readable: the writer has compressed it since."""
     return path.exists() and not os.access(path, os.R_OK)
 
 
@@ -143,7 +143,7 @@ def _is_log(path: Path) -> bool:
 
 
 def read_logs(directories: Sequence[Path], problems: Problems, since_ms: int | None = None) -> Iterator[Logged]:
-    """All records of the logs, merged; of each log from the last snapshot at or before ``since_ms`` on (None: all).
+    """Yield the records of the logs, merged; of each log from the last snapshot at or before ``since_ms`` (None: all).
 
     :raises OSError: a directory cannot be listed
     """
@@ -181,7 +181,7 @@ def _step(last: Envelope | None, envelope: Envelope) -> Iterator[str]:
 
 
 def _first_needed(segments: Sequence[Segment], since_ms: int | None) -> int:
-    """The index of the segment to begin with. One that has a snapshot and begins before the moment is enough."""
+    """Return the index of the first segment to read: the last one with a snapshot that begins before the moment."""
     if since_ms is None:
         return 0
     for index in range(len(segments) - 1, 0, -1):
@@ -196,7 +196,7 @@ def _begins_ms(segment: Segment) -> int | None:
     return first.ts_ms if first is not None else None
 
 
-def _entries(segments: Sequence[Segment]) -> Iterator[Entry]:
+def _entries(segments: Sequence[Segment]) -> Iterator[AuditEntry]:
     """Yield the readable entries of segments, undecoded."""
     for segment in segments:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The history of one partition from the log: who led it when, and which event was handled each time that changed."""
+"""The history of one partition from the log: its leaders, and the event of each change."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from controllerd.record.records import (
     TermRecord,
 )
 from controllerd.record.state import ClusterState, FoldedPartition
-from controllerd.record.travel import SKEW_MS, Logged, Traveller
+from controllerd.record.travel import SKEW_MS, Logged, StateFold
 
 MAX_NOTES: Final = 50
 """The most notes that are kept: the same request may be refused again and again."""
@@ -28,7 +28,7 @@ MAX_NOTES: Final = 50
 
 @dataclass(slots=True)
 class EventEffects:
-    """The effects of an event on brokers and on the partition, as far as its handling has come."""
+    """The effects of an event on brokers and on the partition, up to the current record."""
 
     event: int = 0
     name: str = ""
@@ -44,9 +44,9 @@ class EventEffects:
 
 @dataclass(frozen=True, slots=True)
 class LeaderPeriod:
-    """The time between two changes of the leader: who led, with which live brokers, and the event that began it.
+    """The time between two changes of the leader, with the live brokers, and the event that began it.
 
-    ``leader`` None: there is no leader; ``exists`` says whether there was such a partition at all.
+    ``leader`` None: there is no leader; ``exists`` says whether the partition existed.
     """
 
     at: Envelope
@@ -56,16 +56,16 @@ class LeaderPeriod:
     assignment: ReplicaAssignment | None
     live: frozenset[int]
     shutting_down: frozenset[int]
-    scene: EventEffects
+    effects: EventEffects
     strategy: str | None = None
     unclean: bool = False
-    is_made_up_for: bool = False
-    """Only a periodic snapshot shows it: what changed before that is not in the log."""
+    is_from_snapshot: bool = False
+    """Whether only a periodic snapshot shows the change, because the log lacks the record of the change itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTerm:
-    """A term whose end is not in the log: from its last record to the first record that shows that it was over."""
+    """A term whose end is not in the log: from its last record to the first record of a later term."""
 
     last: Envelope
     over: Envelope
@@ -80,90 +80,90 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class IsrChange:
-    """The ISR of the partition changed."""
+class PastIsrChange:
+    """A change of the partition's ISR."""
 
     at: Envelope
     before: tuple[int, ...]
     after: tuple[int, ...]
-    scene: EventEffects
+    effects: EventEffects
 
 
-class PartitionHistory:
-    """Takes the records in order; afterwards it has the leaders, the notes and the times without a controller."""
+class LoggedHistory:
+    """Collect the leaders, the notes and the times without a controller from the records in order."""
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
-        self.turns: list[LeaderPeriod] = []
+        self.periods: list[LeaderPeriod] = []
         self.notes: list[Note] = []
-        self.isr_changes: list[IsrChange] = []
+        self.isr_changes: list[PastIsrChange] = []
         self.assignments: list[tuple[Envelope, ReplicaAssignment]] = []
-        """Each assignment that the partition had, from where on."""
-        self.silences: list[UnfinishedTerm] = []
+        """The assignments of the partition, each with the position of its first record."""
+        self.unfinished_terms: list[UnfinishedTerm] = []
         self.terms: list[tuple[Envelope, TermRecord]] = []
         self.gaps: list[tuple[Envelope, GapRecord]] = []
         self.first: Envelope | None = None
         self.last: Envelope | None = None
-        self._traveller = Traveller()
-        self._scene = EventEffects()
+        self._fold = StateFold()
+        self._effects = EventEffects()
         self._decided: tuple[str, bool] | None = None
         self._in_term: Envelope | None = None
-        """The newest record of the term under way."""
+        """The newest record of the current term."""
         self._over = 0
         """The newest epoch whose term has ended."""
         self._is_periodic = False
 
     @property
     def known_partitions(self) -> list[int]:
-        """The numbers of those that the topic has where reading stopped."""
+        """Return the numbers of the topic's partitions at the last record that was read."""
         topic = self._state.topics.get(self.tp.topic)
         return sorted(topic.partitions) if topic is not None else []
 
     def see(self, envelope: Envelope, record: Record) -> None:
-        """The next record."""
+        """Take the next record."""
         self.first = self.first or envelope
         self.last = envelope
-        self._listen(envelope)
+        self._note_unfinished_term(envelope)
         before = self._leadership()
-        self._look(envelope, record)
-        self._traveller.see(envelope, record)
-        self._compare(envelope, before, is_made_up_for=self._is_periodic and isinstance(record, SnapshotEnd))
+        self._note_record(envelope, record)
+        self._fold.apply(envelope, record)
+        self._compare(envelope, before, is_from_snapshot=self._is_periodic and isinstance(record, SnapshotEnd))
 
-    def turn_at(self, ts_ms: int) -> int | None:
-        """The index of the turn that the moment falls into, None before the first one.
+    def period_at(self, ts_ms: int) -> int | None:
+        """Return the index of the period that contains the moment, None before the first one.
 
-        Where a clock went back, and the moment comes twice, the second time: that clock had been set right.
+        If a clock went back, so that the moment exists twice, the second one counts: that clock had been corrected.
         """
-        return max((index for index, turn in enumerate(self.turns) if turn.at.ts_ms <= ts_ms), default=None)
+        return max((index for index, period in enumerate(self.periods) if period.at.ts_ms <= ts_ms), default=None)
 
     # -- one record --------------------------------------------------------------------------------------------------
 
-    def _listen(self, envelope: Envelope) -> None:
-        """Note a term that is over although no record says so."""
+    def _note_unfinished_term(self, envelope: Envelope) -> None:
+        """Note a term that has ended without a record of its end."""
         term = self._in_term
         is_over = term is not None and (envelope.epoch > term.epoch or envelope.node == term.node)
         if term is not None and is_over and not _is_same_boot(envelope, term):
-            self.silences.append(UnfinishedTerm(term, envelope))
+            self.unfinished_terms.append(UnfinishedTerm(term, envelope))
             self._in_term, self._over = None, term.epoch
         if envelope.epoch > self._over and (self._in_term is None or envelope.epoch >= self._in_term.epoch):
             self._in_term = envelope
 
-    def _look(self, envelope: Envelope, record: Record) -> None:
-        """Take what the record says beside what the fold makes of it."""
+    def _note_record(self, envelope: Envelope, record: Record) -> None:
+        """Note the facts of a record that the fold does not keep."""
         match record:
             case EventBegin():
-                self._scene, self._decided = EventEffects(record.number, record.name, record.detail), None
+                self._effects, self._decided = EventEffects(record.number, record.name, record.detail), None
             case BrokersRecord():
-                self._scene.gone += tuple(record.gone)
-                self._scene.come += tuple(row.id for row in record.live)
-                self._scene.shutting_down += tuple(record.shutting_down)
+                self._effects.gone += tuple(record.gone)
+                self._effects.come += tuple(row.id for row in record.live)
+                self._effects.shutting_down += tuple(record.shutting_down)
             case OfflineDirsRecord() if self._is_in(record.topics, record.partitions):
-                self._scene.failed_dirs += (record.broker,)
+                self._effects.failed_dirs += (record.broker,)
             case DecisionRecord():
-                self._look_at_decision(record)
+                self._note_decision(record)
             case TermRecord():
                 self.terms.append((envelope, record))
-                self._look_at_term(envelope, record)
+                self._note_term(envelope, record)
             case SnapshotBegin():
                 self._is_periodic = record.periodic
             case GapRecord():
@@ -171,19 +171,19 @@ class PartitionHistory:
             case _:
                 self._take_notes(envelope, record)
 
-    def _look_at_term(self, envelope: Envelope, record: TermRecord) -> None:
+    def _note_term(self, envelope: Envelope, record: TermRecord) -> None:
         is_end, term = record.change not in TERM_BEGINS and record.change != "held", self._in_term
         if is_end and term is not None and _is_same_boot(envelope, term):
             self._in_term, self._over = None, term.epoch
 
-    def _look_at_decision(self, record: DecisionRecord) -> None:
+    def _note_decision(self, record: DecisionRecord) -> None:
         for topic, number, unclean in zip(record.topics, record.partitions, record.unclean, strict=True):
             if (topic, number) == self.tp:
                 self._decided = record.strategy, unclean
 
     def _take_notes(self, envelope: Envelope, record: Record) -> None:
         if isinstance(record, DeletionRecord) and self.tp.topic in record.topics:
-            self._scene.is_deleting = True
+            self._effects.is_deleting = True
         kind = DESCRIPTIONS.get(type(record))
         for text in kind.notes(record, self.tp) if kind is not None and kind.notes is not None else ():
             if len(self.notes) >= MAX_NOTES and self.notes[-1].text == text:
@@ -201,22 +201,22 @@ class PartitionHistory:
 
     @property
     def _state(self) -> ClusterState:
-        return self._traveller.state
+        return self._fold.state
 
-    def _compare(self, envelope: Envelope, before: LeaderAndIsr | None, *, is_made_up_for: bool) -> None:
+    def _compare(self, envelope: Envelope, before: LeaderAndIsr | None, *, is_from_snapshot: bool) -> None:
         partition = self._state.partition(self.tp)
         if partition is not None and (not self.assignments or self.assignments[-1][1] != partition.assignment):
             self.assignments.append((envelope, partition.assignment))
         after = partition.leadership if partition is not None else None
         if before is not None and after is not None and before.isr != after.isr:
-            self.isr_changes.append(IsrChange(envelope, before.isr, after.isr, self._scene))
+            self.isr_changes.append(PastIsrChange(envelope, before.isr, after.isr, self._effects))
         leader = None if partition is None else leader_of(partition)
-        if self.turns and (self.turns[-1].exists, self.turns[-1].leader) == (partition is not None, leader):
+        if self.periods and (self.periods[-1].exists, self.periods[-1].leader) == (partition is not None, leader):
             return
-        turn = self._turn(envelope, partition, leader)
-        self.turns.append(replace(turn, is_made_up_for=is_made_up_for and len(self.turns) > 0))
+        period = self._period(envelope, partition, leader)
+        self.periods.append(replace(period, is_from_snapshot=is_from_snapshot and len(self.periods) > 0))
 
-    def _turn(self, envelope: Envelope, partition: FoldedPartition | None, leader: int | None) -> LeaderPeriod:
+    def _period(self, envelope: Envelope, partition: FoldedPartition | None, leader: int | None) -> LeaderPeriod:
         state = self._state
         leadership, assignment = (partition.leadership, partition.assignment) if partition is not None else (None, None)
         live, stopping = frozenset(state.brokers), frozenset(state.shutting_down)
@@ -228,7 +228,7 @@ class PartitionHistory:
             assignment,
             live,
             stopping,
-            self._scene,
+            self._effects,
             *(self._decided or (None, False)),
         )
 
@@ -238,32 +238,32 @@ def _is_same_boot(envelope: Envelope, other: Envelope) -> bool:
 
 
 def leader_of(partition: FoldedPartition) -> int | None:
-    """The leader; None while the partition is offline, whatever its state znode still says."""
+    """Return the leader; None while the partition is offline, even if its state znode still names a leader."""
     leadership = partition.leadership
     if leadership is None or leadership.leader < 0 or partition.state is PartitionState.OFFLINE:
         return None
     return int(leadership.leader)
 
 
-def read_history(tp: TopicPartition, entries: Iterable[Logged], until_ms: int | None = None) -> PartitionHistory:
-    """The history of a partition, read until it has a leader again after ``until_ms`` (to the end when None)."""
-    history, passing = PartitionHistory(tp), Passing(until_ms)
+def read_history(tp: TopicPartition, entries: Iterable[Logged], until_ms: int | None = None) -> LoggedHistory:
+    """Return the history of a partition, read until it has a leader after ``until_ms`` (None: to the end)."""
+    history, passing = LoggedHistory(tp), Passing(until_ms)
     for envelope, record in entries:
         history.see(envelope, record)
-        if passing.is_past(envelope) and history.turns[-1].leader is not None:
+        if passing.is_past(envelope) and history.periods[-1].leader is not None:
             break
     return history
 
 
 class Passing:
-    """Whether a moment has passed: not if only because the wall clock jumped ahead of the monotonic one."""
+    """Decide whether a moment has passed; a jump of the wall clock alone does not count."""
 
     def __init__(self, until_ms: int | None) -> None:
         self._until_ms = until_ms
         self._begun: dict[tuple[int, str], Envelope] = {}
 
     def is_past(self, envelope: Envelope) -> bool:
-        """Whether a record was written after the moment. Give it all of them in order."""
+        """Return whether a record was written after the moment. It has to be called with all records in order."""
         first = self._begun.setdefault((envelope.node, envelope.boot), envelope)
         if self._until_ms is None or envelope.ts_ms <= self._until_ms:
             return False

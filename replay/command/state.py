@@ -1,4 +1,4 @@
-"""The cluster at a moment, as a document, and what differs between two of them."""
+"""The state of the cluster at a moment, as a document, and the differences between two of them."""
 
 import fnmatch
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class PartitionAt:
 
 @dataclass(frozen=True, slots=True)
 class StateAt:
-    """The cluster after one record, whose place in the log it names."""
+    """The state of the cluster after one record, with the position of that record in the log."""
 
     cluster: str
     node: int
@@ -48,7 +48,7 @@ class StateAt:
     """Epoch of the current term; 0: no controller of these logs was in a term."""
     brokers: list[BrokerAt]
     deletions: dict[str, str | None]
-    """Topics whose deletion was asked for, each with what holds it up."""
+    """Topics whose deletion was requested, each with the reasons that block it."""
     quarantine: dict[str, str]
     partitions: list[PartitionAt]
 
@@ -81,12 +81,12 @@ def _partitions(state: ClusterState, topics: str) -> Iterator[PartitionAt]:
                 yield _partition(name, number, partition)
 
 
-def _partition(name: str, number: int, picture: FoldedPartition) -> PartitionAt:
-    leadership, assignment = picture.leadership, picture.assignment
+def _partition(name: str, number: int, folded: FoldedPartition) -> PartitionAt:
+    leadership, assignment = folded.leadership, folded.assignment
     return PartitionAt(
         name,
         number,
-        picture.state.value,
+        folded.state.value,
         int(leadership.leader) if leadership is not None else -1,
         leadership.leader_epoch if leadership is not None else -1,
         [int(broker) for broker in leadership.isr] if leadership is not None else [],
@@ -99,7 +99,7 @@ def _partition(name: str, number: int, picture: FoldedPartition) -> PartitionAt:
 
 @dataclass(frozen=True, slots=True)
 class StateDifference:
-    """One thing that differs; ``before`` or ``after`` is None where it was not there."""
+    """One difference; ``before`` or ``after`` is None if the subject did not exist."""
 
     subject: str
     field: str

@@ -1,4 +1,4 @@
-"""From facts back to records, as far as a fold needs them: the inverse of ``replay.facts.explode``. Pure."""
+"""Convert facts back to the records that a fold needs: the inverse of ``replay.facts.explode``. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -19,10 +19,10 @@ _ENVELOPE: Final = ("cluster", "node", "boot", "seq", "epoch", "event", "ts_ms",
 
 
 def assemble(columns: Values) -> Iterator[tuple[Envelope, Record]]:
-    """The records of these facts, each with its envelope but for ``prev``; kinds that no fold needs are left out.
+    """Yield the records of these facts, with envelopes without ``prev``; kinds that no fold needs are left out.
 
-    :param columns: facts sorted by ``cluster, epoch, node, boot, seq, row``. It may be a part of them: a record whose
-        rows are in several parts becomes several, which fold to the same
+    :param columns: facts sorted by ``cluster, epoch, node, boot, seq, row``. They may be a part of the log: a record
+        whose rows are in several parts becomes several records, which fold to the same state
     """
     count = len(columns["seq"])
     keys = zip(*(columns[name] for name in ("cluster", "node", "boot", "seq")), strict=True)

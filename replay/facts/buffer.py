@@ -1,6 +1,6 @@
-"""Facts by column until a batch of them is full: what is put in by the record comes out by the column. Pure.
+"""Collect facts record by record, and return them column by column when a batch is full. Pure.
 
-A column that few rows have costs nothing in the others: it is filled up with nulls when it is needed again.
+A column that few rows have needs no memory for the others: nulls are filled in when the column is used again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _HASH_BYTES: Final = 8
 class FactOrigin(NamedTuple):
     """The origin of one record: the columns that all of its rows share, see ``facts.schema``.
 
-    ``date`` is not among them: it is made of ``ts_ms`` when a batch is complete.
+    ``date`` is not one of them: it is calculated from ``ts_ms`` when a batch is complete.
     """
 
     cluster: str | None
@@ -35,11 +35,11 @@ class FactOrigin(NamedTuple):
 
 
 class UnevenColumns(ValueError):
-    """The columns of one record are not equally long: it was not written by us, or damaged."""
+    """The columns of one record differ in length: controllerd did not write it, or it is damaged."""
 
 
 class FactBuffer:
-    """Collects rows; ``rows`` says how many there are."""
+    """Collect rows; ``rows`` is their number."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -48,7 +48,7 @@ class FactBuffer:
         self._columns: Columns = {}
 
     def put(self, place: FactOrigin, columns: Mapping[str, Sequence[Any]], count: int = 1) -> None:
-        """The rows of one record.
+        """Add the rows of one record.
 
         :param columns: values per row by column; ``hash``, ``prev`` and ``data`` may have the first row's only
         :raises UnevenColumns: another column has not ``count`` values; nothing was put in
@@ -69,7 +69,7 @@ class FactBuffer:
         self.rows = start + count
 
     def take(self) -> Columns:
-        """Everything, in the order in which it was put in; the buffer is empty afterwards."""
+        """Return all rows in the order in which they were added, and empty the buffer."""
         columns = self._columns
         for column in columns.values():
             column.extend(repeat(None, self.rows - len(column)))
@@ -82,7 +82,7 @@ class FactBuffer:
 
 
 def _spread(values: Sequence[Any], counts: Sequence[int], rows: int) -> list[Any]:
-    """The value of each record as often as it has rows."""
+    """Repeat the value of each record as often as the record has rows."""
     if is_constant(values):
         return [values[0]] * rows
     return list(chain.from_iterable(map(repeat, values, counts)))
@@ -96,7 +96,7 @@ def is_constant(values: Sequence[Any]) -> bool:
 _FIRST_ROW_ONLY: Final = frozenset({"hash", "prev", "data"})
 
 
-@lru_cache(maxsize=64)  # the hash of a line comes again as the link of the next one
+@lru_cache(maxsize=64)  # the hash of a line is the `prev` of the next line
 def short_hash(digest: str) -> int:
-    """The first eight bytes of a hash in hexadecimal as a signed number. :raises ValueError: it is no such text."""
+    """Return the first eight bytes of a hexadecimal hash as a signed number. :raises ValueError: it is no hash."""
     return int.from_bytes(bytes.fromhex(digest[: 2 * _HASH_BYTES]), "big", signed=True)

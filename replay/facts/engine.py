@@ -1,4 +1,4 @@
-"""The interface of the engines that compute the tables of an analysis: the plain one and Spark. Pure."""
+"""The interface of the engines that calculate the tables of a replay: the local engine and Spark. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
@@ -9,7 +9,7 @@ import msgspec
 from replay.facts.tables import Table
 
 CHUNK: Final = 1_000
-"""Rows that are encoded together."""
+"""The number of rows that are encoded together."""
 
 
 class ReplayError(Exception):
@@ -22,7 +22,7 @@ Row = dict[str, Value]
 
 
 class Rows(Sequence[Row]):
-    """The rows of a table; so many more were left out, see ``Table.keeps``.
+    """The rows of a table; ``left_out`` is the number of further rows, see ``Table.keeps``.
 
     The rows are kept encoded, and decoded when they are read: a table of 50,000 rows would take 70 MB as dicts.
     """
@@ -42,7 +42,7 @@ class Rows(Sequence[Row]):
 
     @classmethod
     def of(cls, names: Sequence[str], chunks: Iterable[Sequence[tuple[Value, ...]]]) -> Self:
-        """Rows by their values, at most ``CHUNK`` at a time."""
+        """Return rows by their values, which are encoded at most ``CHUNK`` at a time."""
         rows = cls()
         rows._names = tuple(names)
         for chunk in chunks:
@@ -109,9 +109,9 @@ class IngestResult(NamedTuple):
     """The result of one ingest."""
 
     files: int
-    """Files from which something new was read."""
+    """The number of files with new lines."""
     unchanged: int
-    """Files that an earlier run had read whole."""
+    """The number of files that an earlier run had read completely."""
     lines: int
     facts: int
     problems: int
@@ -119,31 +119,31 @@ class IngestResult(NamedTuple):
 
 
 class Engine(Protocol):
-    """From logs to facts below ``out``, and from there to tables. One caller at a time."""
+    """Convert logs to facts below ``out``, and facts to tables. Only one caller may use an engine at a time."""
 
     def ingest(self, inputs: Inputs, out: str, progress: OnProgress = silent) -> IngestResult:
-        """Turn what is new in the inputs into facts below ``out``.
+        """Convert the new part of the inputs into facts below ``out``.
 
-        :raises ReplayError: there is nothing to read, or something cannot be opened; says what to do
+        :raises ReplayError: there is nothing to read, or a file cannot be opened; the text says what to do
         """
         ...
 
     def tables(self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent) -> dict[str, Rows]:
-        """The tables asked for (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
+        """Return the requested tables (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
 
-        Every engine gives equal rows.
+        Every engine returns equal rows.
 
-        :raises ReplayError: there are no facts below ``out``, or memory or disk did not suffice; says what to do
+        :raises ReplayError: there are no facts, or memory or disk did not suffice; the text says what to do
         """
         ...
 
     def close(self) -> None:
-        """Give memory, files and processes back."""
+        """Release memory, files and processes."""
         ...
 
 
 def in_order(table: Table, rows: Iterable[Row]) -> list[Row]:
-    """The rows sorted by ``Table.sort`` and then by the other columns, null first."""
+    """Return the rows sorted by ``Table.sort`` and then by the other columns, null first."""
     columns = tuple(dict.fromkeys([*table.sort, *(column.name for column in table.columns)]))
     return sorted(rows, key=lambda row: tuple(_key(row[column]) for column in columns))
 

@@ -1,4 +1,4 @@
-"""From records of the audit log to facts: one row per record, or one per partition where it speaks of many. Pure.
+"""Convert records of the audit log to facts: one row per record, or one per partition of the record. Pure.
 
 The description of its kind says which field of a record goes into which column (``record.families``). The inverse, for
 the records that a fold needs, is ``replay.facts.assemble``.
@@ -28,7 +28,7 @@ _FACTS: Final[Mapping[type[Record], Callable[[Any], Facts]]] = {
 
 
 class Stamp(Protocol):
-    """The fields of an ``Envelope`` that are needed: a line that was just decoded has them without becoming one."""
+    """The fields of an ``Envelope`` that are needed. A decoded line has them, without being an ``Envelope``."""
 
     @property
     def kind(self) -> str: ...
@@ -58,8 +58,8 @@ def explode(
     """Put the facts of one record into the buffer.
 
     :param file: name of the file that it was read from, and ``line`` the number of its line from 1
-    :param digest: the hash of its line in hexadecimal, as the next line's ``prev`` has it; None: not computed
-    :raises ValueError: its columns are not equally long, or a hash is no hash; nothing was put in
+    :param digest: the hash of its line in hexadecimal, as in the next line's ``prev``; None: not calculated
+    :raises ValueError: its columns differ in length, or a hash is invalid; no row was added
     """
     count, columns = _FACTS[type(record)](record)
     if not count:

@@ -1,4 +1,4 @@
-"""Rows of the two tables that are not SQL: what the fold leaves, and what the rules find. Pure, for every engine."""
+"""Rows of the two tables that are not SQL: the folded partitions and the violations. Pure, for every engine."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ _RULES: Final = {rule.id: rule for rule in RULES}
 
 
 def partition_rows(cluster: str, state: ClusterState) -> Iterator[Row]:
-    """The table ``partitions`` of one cluster, sorted."""
+    """Return the table ``partitions`` of one cluster, sorted."""
     for tp, known in sorted(state.partitions()):
         leadership, assignment = known.leadership, known.assignment
         yield {
@@ -38,13 +38,13 @@ def partition_rows(cluster: str, state: ClusterState) -> Iterator[Row]:
 def violation_rows(
     cluster: str, log: Iterable[tuple[Envelope, Record]], rules: Sequence[type[Rule]] = RULES
 ) -> list[Row]:
-    """The table ``violations`` of one cluster as far as these rules find any; at most ``MOST`` of each, the first ones.
+    """Return the violations of these rules in one cluster for the table ``violations``: the first ``MOST`` of each.
 
-    :param log: all of the cluster's records, ``controllerd.record.travel.merged``
+    :param log: all of the cluster's records, from ``controllerd.record.travel.merged``
     """
     checker, found = InvariantChecker(rules), _FoundViolations(cluster)
     for envelope, record in log:
-        for violation in checker.see(envelope, record):
+        for violation in checker.check(envelope, record):
             found.add(violation, envelope.ts_ms)
     for violation in checker.finish():
         found.add(violation, None)
@@ -60,7 +60,7 @@ class _FoundViolations:
         self._counts: Counter[str] = Counter()
 
     def add(self, violation: Violation, ts_ms: int | None) -> None:
-        """One more."""
+        """Add a violation, or only count it beyond the bound."""
         self._counts[violation.id] += 1
         if self._counts[violation.id] <= MOST:
             row = _row(self._cluster, violation.id, violation.evidence)

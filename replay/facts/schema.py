@@ -1,8 +1,8 @@
-"""The columns of a fact: one row per record of a log, or one per partition where a record speaks of many. Pure.
+"""The columns of a fact: one row for a record of a log, or one for each partition that the record names. Pure.
 
-Facts of every source look alike, so one set of queries answers for all of them. They are kept as Parquet, partitioned
-by ``cluster`` and ``date``. Moments are milliseconds since 1970 (``_ms``), durations microseconds (``_us``): whole
-numbers, so that every engine computes the same. What has no column of its own is JSON in ``data``.
+Facts of every source have the same columns, so one set of queries serves for all of them. They are kept as Parquet,
+partitioned by ``cluster`` and ``date``. Moments are milliseconds since 1970 (``_ms``), durations microseconds
+(``_us``): whole numbers, so that every engine computes the same. Fields without a column are JSON in ``data``.
 """
 
 from typing import Final, Literal, NamedTuple

@@ -1,7 +1,7 @@
-"""The tables that an analysis gives, whatever engine computed them. Pure.
+"""The tables of a replay, for every engine. Pure.
 
-Every engine gives the same rows in the same order: sorted by ``sort``, nulls first, whole numbers only. Percentiles are
-exact (nearest rank). A moment that was not reached is null.
+Every engine returns the same rows in the same order: sorted by ``sort``, nulls first, whole numbers only. Percentiles
+are exact (nearest rank). A moment that was not reached is null.
 """
 
 from typing import Final, NamedTuple
@@ -9,26 +9,28 @@ from typing import Final, NamedTuple
 from replay.facts.schema import Column, Type
 
 MOST_ROWS: Final = 10_000
-"""Of one table, so that a result takes no more memory for a longer log."""
+"""The most rows of one table, so that a result takes no more memory for a longer log."""
 
 
 class Table(NamedTuple):
-    """One result: its columns, the columns it is sorted by, and what it answers."""
+    """One table: its title, its columns, and the columns that it is sorted by."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     sort: tuple[str, ...]
     keeps: tuple[str, ...] = ()
-    """Of a table that grows with the log: which rows count most, in the form of ``order_by``. An engine gives the first
-    ``MOST_ROWS`` of them and says how many it left out; sums over them are in other tables. Empty: it gives all.
+    """The order of importance of the rows of a table that grows with the log, in the form of ``order_by``.
+
+    An engine returns the first ``MOST_ROWS`` rows in this order, and counts the others; other tables have sums of all
+    rows. Empty: the engine returns all rows.
     """
 
     def order_by(self, first: tuple[str, ...] = ()) -> str:
-        """The clause that puts rows in one order, whatever the engine: null first.
+        """Return the clause that sorts rows equally in every engine: null first.
 
-        :param first: columns that come before ``sort``; with ``-`` the largest first, with ``?`` null first, and all
-            others are equal
+        :param first: columns that come before ``sort``. After ``-`` the largest value comes first. After ``?`` null
+            comes first, and all other values count as equal
         """
         names = dict.fromkeys([*self.sort, *(column.name for column in self.columns)])
         return ", ".join([*map(_term, first), *map(_term, names)])
@@ -42,7 +44,7 @@ def _term(spec: str) -> str:
 
 
 def _columns(*specs: str) -> tuple[Column, ...]:
-    """``name:type:meaning`` each."""
+    """Return the columns of texts ``name:type:meaning``."""
     types: dict[str, Type] = {"s": "string", "i": "int", "l": "long", "b": "bool", "I": "ints"}
     parts = [spec.split(":", 2) for spec in specs]
     return tuple(Column(name, types[kind], meaning) for name, kind, meaning in parts)
@@ -294,7 +296,7 @@ TABLES: Final = (
             "boot:s:",
             "begin_ms:l:",
             "ready_ms:l:end of the first event of the term",
-            "end_ms:l:null while it lasts, or when nobody wrote its end",
+            "end_ms:l:null while it lasts, or if its end was not recorded",
             "how_begun:s:",
             "how_ended:s:",
             "reason:s:",
@@ -320,7 +322,7 @@ TABLES: Final = (
     ),
     Table(
         "quality",
-        "What the logs lack: gaps, duplicates, damage, lines that nobody understood",
+        "What the logs lack: gaps, duplicates, damage, unknown lines",
         _columns(
             "cluster:s:null where unknown",
             "node:i:",

@@ -1,4 +1,4 @@
-"""Facts as Arrow record batches: the schema of ``replay.facts.schema`` in Arrow's types, and what does not fit it."""
+"""Convert facts to Arrow record batches: the schema of ``replay.facts.schema`` in Arrow's types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -14,7 +14,7 @@ DAMAGED: Final = "damaged"
 TORN_TAIL: Final = "torn_tail"
 NEWER_SCHEMA: Final = "newer_schema"
 PROBLEMS: Final = (DAMAGED, TORN_TAIL, NEWER_SCHEMA, "unknown_kind", "unknown_line")
-"""Kinds of facts that readers make of what they do not understand."""
+"""Kinds of facts that readers make of lines that they cannot decode."""
 _TYPES: Final[Mapping[Type, pa.DataType]] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -29,8 +29,9 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def to_batch(columns: Columns) -> pa.RecordBatch:
-    """The rows of a ``FactBuffer``; absent columns are null. A record with a number that no column can hold becomes a
-    fact of kind ``damaged``.
+    """Convert the rows of a ``FactBuffer``; absent columns are null.
+
+    A record with a number that no column can hold becomes a fact of kind ``damaged``.
     """
     try:
         return _batch(columns)
@@ -50,14 +51,14 @@ def _batch(columns: Columns) -> pa.RecordBatch:
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """A column; what is the same in all rows is converted once."""
+    """Convert a column; a value that is the same in all rows is converted once."""
     if is_constant(values) and not isinstance(values[0], list):
         return pa.repeat(pa.scalar(values[0], kind), len(values))
     return pa.array(values, kind)
 
 
 def _days(moments: Sequence[int | None]) -> list[str]:
-    """The day of each moment; nearly always one for all."""
+    """Return the day of each moment; nearly always one for all."""
     known = [moment or 0 for moment in moments]
     first, last = min(known, default=0) // _DAY_MS, max(known, default=0) // _DAY_MS
     return [_day(first)] * len(known) if first == last else [_day(moment // _DAY_MS) for moment in known]
@@ -65,13 +66,13 @@ def _days(moments: Sequence[int | None]) -> list[str]:
 
 @cache
 def _day(number: int) -> str:
-    """A day as partitions are named; beyond what a calendar knows, the nearest day that it does."""
+    """Return a day as partitions are named; a day beyond the calendar becomes the nearest day in it."""
     last = date.max.toordinal() - _EPOCH_DAY
     return date.fromordinal(_EPOCH_DAY + min(max(number, 0), last)).isoformat()
 
 
 def _without_misfits(columns: Columns) -> Columns:
-    """Every record with a number out of range as one row that says so."""
+    """Replace every record with a number out of range by one row of kind ``damaged``."""
     misfits: dict[int, str] = {}
     for column in COLUMNS:
         fits = _fits(column.type)
@@ -79,6 +80,7 @@ def _without_misfits(columns: Columns) -> Columns:
             for row, value in enumerate(columns.get(column.name, ())):
                 if not fits(value):
                     misfits.setdefault(columns["line"][row], f"{column.name} is out of range")
+    # Of a record with a misfit only the first row stays.
     kept = [row for row, line in enumerate(columns["line"]) if line not in misfits or not columns["row"][row]]
     picked: Columns = {name: [values[row] for row in kept] for name, values in columns.items()}
     picked.setdefault("reason", [None] * len(kept))

@@ -1,4 +1,4 @@
-"""One segment of the audit log as batches of facts, in bounded memory; what cannot be read becomes facts as well."""
+"""Read one segment of the audit log as batches of facts, in bounded memory; damage becomes facts as well."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from controllerd.audit.chain import RawLine
-from controllerd.audit.lines import BadLine, Entry, decode_record
+from controllerd.audit.lines import AuditEntry, BadLine, decode_record
 from controllerd.audit.reader import TornTail, Unreadable, newer_schema, read_chunks
 from controllerd.record.envelope import UnknownRecord
 from controllerd.record.records import SCHEMA_VERSION
@@ -22,17 +22,17 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def read_facts(path: Path, file: str, *, rows: int = BATCH_ROWS, size: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
-    """The facts of one segment, plain or compressed, in the order of its lines.
+    """Yield the facts of one segment, plain or compressed, in the order of its lines.
 
-    :param file: the name that the facts get
-    :param rows: about how many rows a batch has; the rows of one record stay together
-    :param size: after how many bytes of records a batch ends all the same
+    :param file: the file name in the facts
+    :param rows: the approximate number of rows of a batch; the rows of one record stay together
+    :param size: the number of bytes of records after which a batch ends as well
     :raises OSError: the path cannot be opened; an error while reading becomes a fact
     """
     facts = _Facts(file)
     for chunk in read_chunks(path):
         for item in chunk if isinstance(chunk, list) else (chunk,):
-            facts.see(item)
+            facts.add(item)
             if facts.buffer.rows >= rows or facts.size >= size:
                 yield facts.take()
     facts.end()
@@ -41,22 +41,22 @@ def read_facts(path: Path, file: str, *, rows: int = BATCH_ROWS, size: int = BAT
 
 
 class _Facts:
-    """The facts of a segment, as far as it was read."""
+    """The facts of the part of a segment that was read."""
 
     def __init__(self, file: str) -> None:
         self.buffer = FactBuffer()
         self.size = 0
         self._file = file
-        self._last: Entry | None = None
-        self._newer: _Newer | None = None
+        self._last: AuditEntry | None = None
+        self._newer: _NewerLines | None = None
 
     def take(self) -> pa.RecordBatch:
-        """All of it."""
+        """Return and remove all facts."""
         self.size = 0
         return to_batch(self.buffer.take())
 
-    def see(self, item: RawLine | Unreadable | TornTail) -> None:
-        """The next line, or what stands in its place."""
+    def add(self, item: RawLine | Unreadable | TornTail) -> None:
+        """Add the next line, or the damage in its place."""
         if isinstance(item, RawLine):
             self._line(item)
         elif isinstance(item, Unreadable):
@@ -65,7 +65,7 @@ class _Facts:
             self._lost(TORN_TAIL, item.line, f"{item.bytes} bytes without an end")
 
     def end(self) -> None:
-        """The segment is through: what is said of all of it."""
+        """Add the facts about the whole segment at its end."""
         newer = self._newer
         if newer is not None:
             said = _encode({"first_seq": newer.first_seq, "last_seq": newer.last_seq, "lines": newer.lines}).decode()
@@ -74,7 +74,7 @@ class _Facts:
     def _line(self, line: RawLine) -> None:
         entry = self._last = line.entry
         if entry.v > SCHEMA_VERSION:
-            self._newer = _newer(self._newer, line)
+            self._newer = _with_newer_line(self._newer, line)
         self.size += len(memoryview(entry.data))
         try:
             record = decode_record(entry.kind, entry.data)
@@ -86,7 +86,7 @@ class _Facts:
             self._lost(DAMAGED, line.line, str(problem), entry.seq)
 
     def _lost(self, kind: str, line: int, reason: str, seq: int | None = None, data: str | None = None) -> None:
-        """A fact about bytes that say nothing; written, as far as we know, when the line before was."""
+        """Add a fact about bytes that cannot be decoded, with the time of the line before."""
         last = self._last
         cluster, node, boot = (last.cluster, last.node, last.boot) if last is not None else (None, None, None)
         ts_ms, mono_us = (last.ts_ms, last.mono_ns // 1000) if last is not None else (None, None)
@@ -94,8 +94,8 @@ class _Facts:
         self.buffer.put(place, {"reason": (reason,), "data": (data,)})
 
 
-class _Newer(NamedTuple):
-    """Lines of a schema that is newer than ours; ``line`` is the first of them."""
+class _NewerLines(NamedTuple):
+    """Lines of a newer schema than this version knows; ``line`` is the first of them."""
 
     version: int
     line: int
@@ -104,8 +104,8 @@ class _Newer(NamedTuple):
     lines: int
 
 
-def _newer(before: _Newer | None, line: RawLine) -> _Newer:
+def _with_newer_line(before: _NewerLines | None, line: RawLine) -> _NewerLines:
     v, seq = line.entry.v, line.entry.seq
     if before is None:
-        return _Newer(v, line.line, seq, seq, 1)
-    return _Newer(max(before.version, v), before.line, before.first_seq, seq, before.lines + 1)
+        return _NewerLines(v, line.line, seq, seq, 1)
+    return _NewerLines(max(before.version, v), before.line, before.first_seq, seq, before.lines + 1)

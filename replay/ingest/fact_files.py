@@ -1,6 +1,6 @@
-"""Facts as Parquet below ``facts/cluster=.../date=.../``: what comes of one input has one name in every partition.
+"""Write facts as Parquet below ``facts/cluster=.../date=.../``. The files of one input have one name in every folder.
 
-So an input that has grown replaces what it gave before, and no reader ever sees a fact twice or half a file.
+An input that has grown therefore replaces its former facts, and no reader ever sees a fact twice or half a file.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from replay.ingest.arrow_batches import SCHEMA
 FACTS: Final = "facts"
 PARTITIONED_BY: Final = ("cluster", "date")
 FILE_SCHEMA: Final = pa.schema([field for field in SCHEMA if field.name not in PARTITIONED_BY])
-"""The columns in the files; the other ones are in the names of their folders."""
+"""The columns in the files; the names of the folders have the other columns."""
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The name of the partition of null in Hive, Spark and DuckDB."""
 
 
 class FactFiles:
-    """The files that one input becomes: complete and in place after ``with``, and none after an error."""
+    """The fact files of one input: complete and in place after ``with``, and none after an error."""
 
     def __init__(self, out: Path, name: str) -> None:
         """:param name: of the input, unique among all inputs of ``out``."""
@@ -58,7 +58,7 @@ class FactFiles:
             writer.write_batch(part.select(FILE_SCHEMA.names))
 
     def _temporary(self, folder: Path) -> Path:
-        return folder / f".{self._file}.tmp"  # readers pass over names with a dot
+        return folder / f".{self._file}.tmp"  # readers skip names that begin with a dot
 
     def _publish(self) -> None:
         before = set(self._root.glob(f"*/*/{self._file}"))
@@ -75,7 +75,7 @@ def _stem(name: str) -> str:
 
 
 def _partitions(batch: pa.RecordBatch) -> Iterator[tuple[Path, pa.RecordBatch]]:
-    """The rows by the folder they belong into. Nearly always one."""
+    """Return the rows by their folder, nearly always one."""
     clusters, dates = (batch.column(name).unique().to_pylist() for name in PARTITIONED_BY)
     for cluster in clusters:
         for date in dates:

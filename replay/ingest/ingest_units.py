@@ -29,7 +29,7 @@ class IngestUnit(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes, as they lie there."""
+        """The bytes of the files as stored."""
         return sum(source.size for source in self.files)
 
     @property
@@ -39,14 +39,14 @@ class IngestUnit(NamedTuple):
 
     @property
     def content(self) -> int:
-        """About how many bytes they unpack to."""
+        """The approximate number of bytes after unpacking."""
         return sum(source.size * (_PACKED if source.name.endswith(_PACKERS) else 1) for source in self.files)
 
 
 def find_units(inputs: Inputs) -> list[IngestUnit]:
-    """Everything there is to read, in a stable order.
+    """Return everything that can be read, in a stable order.
 
-    :raises ReplayError: a place has nothing that can be read; says what to do
+    :raises ReplayError: a place has nothing that can be read; the text says what to do
     """
     return units_of(find_sources(inputs.paths, inputs.log_format), options_of(inputs))
 
@@ -57,14 +57,14 @@ def options_of(inputs: Inputs) -> LogOptions:
 
 
 def units_of(sources: Sequence[InputFile], options: LogOptions = DEFAULT) -> list[IngestUnit]:
-    """These files, as they have to be read. Kafka's logs of a cluster are named all together, in every run."""
+    """Group files into units. All of Kafka's logs of a cluster are one unit, so every run has to name all of them."""
     units = [_segment(source) for source in sources if source.format == "audit"]
     logs = tuple(source for source in sources if source.format == "kafka")
     return [*units, IngestUnit(f"kafka-logs-of-{options.cluster}", logs, options)] if logs else units
 
 
 def read_unit(unit: IngestUnit) -> Iterator[pa.RecordBatch]:
-    """Its facts in order, in bounded memory.
+    """Yield the facts of a unit in order, in bounded memory.
 
     :raises OSError: a file cannot be opened. :raises ReplayError: Kafka's logs cannot be decoded
     """

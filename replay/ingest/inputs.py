@@ -24,10 +24,11 @@ _SEGMENT: Final = re.compile(r".+-\d{8,}\.jsonl(?:\.zst)?")
 _FILE_SCHEME: Final = re.compile(r"file:(?://)?(?=/)")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
+"""The first bytes of a zstd frame."""
 _SNIFFED: Final = 1024 * 1024
 _SHOWN: Final = 3
 _CLUSTER_ID: Final = re.compile(r"_[A-Za-z0-9_-]{21}")
-"""Ids of clusters are 128 random bits in base64, so one of 64 begins with an underscore."""
+"""Cluster ids are 128 random bits in base64, so one of 64 begins with an underscore."""
 
 
 class InputFile(NamedTuple):
@@ -36,7 +37,7 @@ class InputFile(NamedTuple):
     path: Path
     format: Format
     size: int
-    """Bytes, as it lies there."""
+    """The bytes of the file as stored."""
     mtime_ns: int
 
     @property
@@ -46,11 +47,11 @@ class InputFile(NamedTuple):
 
 
 def find_sources(places: Sequence[str], log_format: str | None = None) -> list[InputFile]:
-    """Every file at these places, once each, sorted by path.
+    """Return every file at these places, once each, sorted by path.
 
     :param places: files, folders (with all folders below them, so also ``cluster=/date=`` trees) and globs
     :param log_format: one of ``FORMATS`` for all files, whatever their names are; None: by their names
-    :raises ReplayError: a place has nothing that can be read; says what was found, expected, and what to do
+    :raises ReplayError: a place has nothing that can be read; the text says what was found, and what to do
     """
     if log_format is not None and log_format not in FORMATS:
         raise ReplayError(f"there is no format {log_format!r}: choose one of {', '.join(FORMATS)}")
@@ -82,7 +83,7 @@ def _at(place: str, log_format: Format | None) -> list[InputFile]:
 
 
 def on_disk(place: str) -> str:
-    """A path without ``file:`` or ``file://`` before it."""
+    """Return a path without ``file:`` or ``file://`` before it."""
     return _FILE_SCHEME.sub("", place, count=1) if _FILE_SCHEME.match(place) else place
 
 
@@ -130,11 +131,11 @@ def format_of(name: str) -> Format | None:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """The files below a folder; but for ids of clusters, what begins with a dot or an underscore is not for us."""
+    """Yield the files below a folder, without names that begin with a dot or an underscore, except cluster ids."""
     seen = set[str]()
     for current, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
         real = os.path.realpath(current)
-        if real in seen:  # a link to where we have been, maybe above
+        if real in seen:  # a link to a folder that was visited already
             folders.clear()
             continue
         seen.add(real)
@@ -151,7 +152,7 @@ def _refuse(problem: OSError) -> None:
 
 
 def without_twins(files: Sequence[Path]) -> Iterator[Path]:
-    """A plain segment beside its compressed copy wins: compression was not finished."""
+    """Leave out the compressed copy of a segment that exists uncompressed too: the compression was not finished."""
     present = set(files)
     for path in files:
         if not (path.name.endswith(COMPRESSED) and path.with_name(path.name.removesuffix(".zst")) in present):

@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class FileRead(msgspec.Struct, frozen=True):
-    """One file as it was when it was read."""
+    """The state of one file when it was read."""
 
     path: str
     size: int
@@ -27,14 +27,14 @@ class FileRead(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct):
-    """Files that were read together, and what came of them."""
+    """Files that were read together, and the counts of the result."""
 
     files: list[FileRead]
     lines: int
     facts: int
     problems: int
     read_as: str = ""
-    """The options by which they were read, where an operator gave some."""
+    """The options of the operator with which they were read, if any."""
 
 
 class _Book(msgspec.Struct):
@@ -76,7 +76,7 @@ class Ledger:
 
     @property
     def segments(self) -> list[Path]:
-        """The segments of audit logs that were read, by path."""
+        """Return the segments of audit logs that were read, by path."""
         files = (one for known in self._inputs.values() for one in known.files if one.format == "audit")
         return sorted(Path(one.path) for one in files)
 
@@ -86,20 +86,18 @@ class Ledger:
         return sum(known.lines for known in self._inputs.values() if known.files[0].format == "audit")
 
     def has(self, name: str, files: Sequence[InputFile], read_as: str = "") -> bool:
-        """Return whether exactly these files, as they are now, were ingested under this name, and read with the same
-        options.
-        """
+        """Return whether exactly these files, as they are now, were ingested under this name with the same options."""
         known = self._inputs.get(name)
         return known is not None and known.files == _as_read(files) and known.read_as == read_as
 
     def note(
         self, name: str, files: Sequence[InputFile], read_as: str = "", *, lines: int, facts: int, problems: int
     ) -> None:
-        """These files were ingested; lasts from the next ``save`` on."""
+        """Note ingested files; ``save`` makes the note durable."""
         self._inputs[name] = LedgerEntry(_as_read(files), lines, facts, problems, read_as)
 
     def save(self) -> None:
-        """Replace the file. :raises OSError:"""
+        """Replace the file. :raises OSError: it cannot be written."""
         temporary = self._path.with_name(f".{LEDGER}.tmp")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(_Book(VERSION, self._inputs)), indent=1))
         temporary.replace(self._path)

@@ -1,4 +1,4 @@
-"""The engine on Spark: for logs that one host does not hold, or that lie where only Hadoop reaches."""
+"""The Spark engine: for logs that are too large for one host, or that only Hadoop can open."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -30,33 +30,33 @@ from replay.local.log_tables import PARTITIONS, VIOLATIONS
 
 
 class SparkEngine:
-    """``replay.facts.engine.Engine``; its rows equal those of the plain engine."""
+    """An implementation of ``replay.facts.engine.Engine``; its rows equal those of the local engine."""
 
     def __init__(self, spark: SparkSession | None = None, master: str | None = None, *, most: int = MOST_ROWS) -> None:
-        """The engine on a session.
+        """Create the engine on a session.
 
         :param spark: a session that stays open; None: ``open_session``, until ``close``
-        :param master: where a session that is opened runs; None: what Spark's configuration says
-        :param most: how many rows of a table it gives that grows with the log
+        :param master: the master of a session that is opened here; None: that of Spark's configuration
+        :param most: the most rows of a table that grows with the log
         """
         self._most = most
         self._owned = spark is None
         self.spark = spark or open_session({"spark.master": master} if master else None)
 
     def ingest(self, inputs: Inputs, out: str, progress: OnProgress = silent) -> IngestResult:
-        """Turn what is new in the inputs into facts below ``out``, a folder that driver and executors share.
+        """Convert the new part of the inputs into facts below ``out``, a folder that driver and executors share.
 
-        The inputs may be wherever Hadoop reaches: ``hdfs``, ``s3a``, ``gs``.
+        The inputs may have every scheme that Hadoop supports: ``hdfs``, ``s3a``, ``gs``.
 
-        :raises ReplayError: there is nothing to read, or something cannot be opened; says what to do
+        :raises ReplayError: there is nothing to read, or a file cannot be opened; the text says what to do
         """
         with refusals():
             return ingest(self.spark, inputs, self._folder(out), progress)
 
     def tables(self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent) -> dict[str, Rows]:
-        """The tables asked for (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
+        """Return the requested tables (None: all) from the facts below ``out``, each in the order of ``Table.sort``.
 
-        :raises ReplayError: there are no facts below ``out``, or memory or disk did not suffice; says what to do
+        :raises ReplayError: there are no facts, or memory or disk did not suffice; the text says what to do
         """
         unknown = sorted(set(names or ()) - BY_NAME.keys())
         if unknown:
@@ -71,7 +71,7 @@ class SparkEngine:
                 queries.forget()
 
     def partitions_at(self, out: str, moment: LogMoment, progress: OnProgress = silent) -> Rows:
-        """The table ``partitions`` as it was at a moment. :raises ReplayError: as ``tables``"""
+        """Return the table ``partitions`` at a moment. :raises ReplayError: as ``tables``"""
         with refusals():
             frame = partitions(facts_of(self.spark, out), self._buckets, moment)
             return self._rows(frame, BY_NAME[PARTITIONS], progress)
@@ -115,7 +115,7 @@ _EVERY_S: Final = 0.5
 
 @contextmanager
 def watched(spark: SparkSession, stage: str, progress: OnProgress) -> Iterator[None]:
-    """Report finished tasks while the block runs; Spark Connect does not know them, so only begin and end."""
+    """Report finished tasks while the block runs. With Spark Connect, only begin and end are known."""
     progress(ReplayProgress(stage, 0, 0, "tasks"))
     tracker = spark.sparkContext.statusTracker() if type(spark).__module__ == "pyspark.sql.session" else None
     over = Event()

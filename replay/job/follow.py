@@ -1,7 +1,7 @@
-"""Following new files: rounds of a stream over the inputs, each with the same ingest and the same tables.
+"""Follow new files: rounds of a stream over the inputs, each with the same ingest and the same tables.
 
-The stream says which files are new and keeps in its checkpoint, beside the facts, which it has seen; the ledger knows
-which of the others have grown. A round that was interrupted is done again and gives the same.
+The stream detects new files, and keeps the known ones in its checkpoint, beside the facts. The ledger detects which of
+the known files have grown. A round that was interrupted is repeated with the same result.
 """
 
 import signal
@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from replay.facts.engine import OnProgress
 from replay.job.engine import SparkEngine
 from replay.job.frames import below, refusals
-from replay.run import Options, Outcome, conclude
+from replay.run import Options, ReplayOutcome, conclude
 
 CHECKPOINT: Final = "checkpoint"
 _FILES: Final = StructType([
@@ -30,9 +30,9 @@ _FILES: Final = StructType([
 
 
 class _Round:
-    """Ingest and report, when there is something new."""
+    """Ingest and report, if there is new input."""
 
-    def __init__(self, engine: SparkEngine, options: Options, outcome: Outcome, progress: OnProgress) -> None:
+    def __init__(self, engine: SparkEngine, options: Options, outcome: ReplayOutcome, progress: OnProgress) -> None:
         self.outcome = outcome
         self._engine = engine
         self._options = options
@@ -43,26 +43,26 @@ class _Round:
         if ingested.files:
             self.outcome = conclude(self._engine, "spark", self._options, ingested, self._progress)
 
-    def see(self, batch: DataFrame, _number: int) -> None:
-        """New files; when this returns, the stream has seen them."""
+    def on_batch(self, batch: DataFrame, _number: int) -> None:
+        """Ingest new files; when this returns, the stream counts them as processed."""
         if not batch.isEmpty():
             self()
 
 
-def follow(engine: SparkEngine, options: Options, stop: Event, every_s: float, progress: OnProgress) -> Outcome:
+def follow(engine: SparkEngine, options: Options, stop: Event, every_s: float, progress: OnProgress) -> ReplayOutcome:
     """Replay, then ingest new files every ``every_s`` seconds until ``stop``; return the newest outcome.
 
-    The round at hand is finished first.
+    The current round is finished first.
 
     :param every_s: seconds between two rounds
-    :raises ReplayError: something cannot be read, or written
+    :raises ReplayError: a file cannot be read, or written
     """
     ingested = engine.ingest(options.inputs, options.out, progress)
     round_ = _Round(engine, options, conclude(engine, "spark", options, ingested, progress), progress)
     while not stop.is_set():
         with refusals():
             files = new_files(engine.spark, options.inputs.paths)
-            writer = files.writeStream.foreachBatch(round_.see).trigger(availableNow=True)
+            writer = files.writeStream.foreachBatch(round_.on_batch).trigger(availableNow=True)
             writer.option("checkpointLocation", checkpoint(options)).start().awaitTermination()
         round_()  # a stream does not report files that have only grown
         stop.wait(every_s)
@@ -71,8 +71,8 @@ def follow(engine: SparkEngine, options: Options, stop: Event, every_s: float, p
 
 def follow_until_signal(
     options: Options, every_s: float, progress: OnProgress, spark: SparkSession | None = None
-) -> Outcome:
-    """``follow`` until Ctrl-C or SIGTERM. :raises ReplayError: something cannot be read, or written"""
+) -> ReplayOutcome:
+    """Run ``follow`` until Ctrl-C or SIGTERM. :raises ReplayError: a file cannot be read, or written"""
     with closing(SparkEngine(spark, options.master)) as engine, _until_signal() as stop:
         return follow(engine, options, stop, every_s, progress)
 
@@ -82,7 +82,7 @@ def _until_signal() -> Iterator[Event]:
     """Yield an event that Ctrl-C or SIGTERM set instead of their usual effect; for the main thread, with Spark open."""
     stop = Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    # By a thread of its own: the main thread, which is interrupted, may hold the event's lock.
+    # Another thread sets the event: the interrupted main thread may hold the event's lock.
     before = [signal.signal(number, lambda _number, _frame: Thread(target=stop.set).start()) for number in numbers]
     try:
         yield stop
@@ -98,6 +98,6 @@ def checkpoint(options: Options) -> str:
 
 
 def new_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """A stream of the paths of files at these places; their contents are not read."""
+    """Return a stream of the paths of files at these places; their contents are not read."""
     reader = spark.readStream.format("binaryFile").schema(_FILES).option("recursiveFileLookup", "true")
     return reduce(DataFrame.union, (reader.load(path).select("path") for path in paths))

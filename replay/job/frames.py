@@ -1,4 +1,4 @@
-"""Facts and tables as Spark knows them: their types, and functions over Arrow batches."""
+"""The Spark types of facts and tables, and functions over Arrow batches."""
 
 import re
 import warnings
@@ -46,12 +46,12 @@ OverBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def struct(columns: Iterable[Column]) -> StructType:
-    """The columns for Spark; every one may be null."""
+    """Return the Spark schema of columns; every column may be null."""
     return StructType([StructField(column.name, _TYPES[column.type]) for column in columns])
 
 
 def arrow(columns: Iterable[Column]) -> pa.Schema:
-    """The columns for the batches that a task gives back."""
+    """Return the Arrow schema of columns, for the batches that a task returns."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in columns])
 
 
@@ -59,12 +59,12 @@ FACTS: Final = struct(COLUMNS)
 
 
 def below(out: str, name: str) -> str:
-    """A path inside the folder of results; ``out`` may have a scheme."""
+    """Return a path inside the folder of results; ``out`` may have a scheme."""
     return f"{out.rstrip('/')}/{name}"
 
 
 def facts_of(spark: SparkSession, out: str) -> DataFrame:
-    """Everything that was ingested. :raises ReplayError: nothing was."""
+    """Return all ingested facts. :raises ReplayError: there are none."""
     try:
         return spark.read.schema(FACTS).parquet(below(out, "facts"))
     except AnalysisException as problem:
@@ -74,7 +74,7 @@ def facts_of(spark: SparkSession, out: str) -> DataFrame:
 
 
 def map_batches(frame: DataFrame, function: OverBatches, schema: StructType) -> DataFrame:
-    """``mapInArrow``. It uses no pandas, though Spark requires it on the driver and warns of new versions."""
+    """Call ``mapInArrow``. It uses no pandas, although Spark requires it on the driver and warns of new versions."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", PANDAS_DOUBT, FutureWarning)
         return frame.mapInArrow(function, schema)
@@ -84,7 +84,7 @@ def map_batches(frame: DataFrame, function: OverBatches, schema: StructType) -> 
 def refusals() -> Iterator[None]:
     """Turn a failure of Spark into an error for operators.
 
-    :raises ReplayError: a job failed; says the last thing that a task said, and what to do
+    :raises ReplayError: a job failed; the text has the last message of a task, and what to do
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Ingest by Spark. What is left to do, and in which order, is said by the ledger that the plain engine keeps, too."""
+"""Ingest by Spark. The ledger, which the local engine uses as well, determines the remaining files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -21,7 +21,7 @@ _COUNTS: Final = struct(Column(name, "long", "") for name in COUNTS.names)
 
 
 class IngestedUnit(NamedTuple):
-    """A unit and what came of it."""
+    """A unit and the counts of its facts."""
 
     unit: IngestUnit
     counts: IngestCounts
@@ -35,35 +35,35 @@ class Sink(Protocol):
         ...
 
     def take(self, listed: Listed) -> Iterator[IngestedUnit]:
-        """Read these units and keep their facts in place of what they gave before."""
+        """Read these units, and replace their former facts."""
         ...
 
 
 class Folder:
-    """A folder that the driver and all tasks see: a task writes the facts of its units by itself."""
+    """A folder that the driver and all tasks share: each task writes the facts of its units."""
 
     def __init__(self, spark: SparkSession, out: Path) -> None:
         self._spark = spark
         self._out = out.absolute()
 
     def ledger(self) -> AbstractContextManager[Ledger]:
-        """Return the ledger that the plain engine keeps, too."""
+        """Return the ledger, which the local engine uses as well."""
         return Ledger(self._out)
 
     def take(self, listed: Listed) -> Iterator[IngestedUnit]:
-        """Read these units; a file of facts appears whole or not at all."""
+        """Read these units; a file of facts appears complete or not at all."""
         frame, read = source_of(self._spark, listed)
         for row in map_batches(frame, into_folder(read, str(self._out)), _COUNTS).collect():
             yield IngestedUnit(listed.units[row.unit], IngestCounts(row.lines, row.facts, row.problems))
 
 
 def ingest(spark: SparkSession, inputs: Inputs, sink: Sink, progress: OnProgress) -> IngestResult:
-    """Turn what is new in the inputs into facts.
+    """Convert the new part of the inputs into facts.
 
-    A file that has grown is read again and replaces what it gave. After an interruption only what was not complete is
-    read again.
+    A file that has grown is read again, and its new facts replace the former ones. After an interruption only
+    incomplete files are read again.
 
-    :param progress: gets the bytes of the inputs, as stored
+    :param progress: receives the number of bytes of the inputs, as stored
     :raises ReplayError: there is nothing to read, or another process writes there
     """
     found = find(spark, inputs)
@@ -76,7 +76,7 @@ def ingest(spark: SparkSession, inputs: Inputs, sink: Sink, progress: OnProgress
 
 
 def _new(listed: Listed, ledger: Ledger) -> list[IngestUnit]:
-    """Return the units that are not in the ledger, the largest first, so that no task is left alone at the end."""
+    """Return the units that are not in the ledger, the largest first, so that no task runs alone at the end."""
     new = (unit for unit in listed.units if not ledger.has(listed.name(unit), unit.files, unit.read_as))
     return sorted(new, key=lambda unit: unit.size, reverse=True)
 

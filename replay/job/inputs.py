@@ -1,4 +1,4 @@
-"""The inputs of the job: on this host, or anywhere that Hadoop reaches (hdfs, s3a, gs, file)."""
+"""Find the inputs of the job: on this host, or in a file system that Hadoop supports (hdfs, s3a, gs, file)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,11 +30,11 @@ class Listed(NamedTuple):
 
     units: list[IngestUnit]
     prefix: str | None
-    """The prefix of the paths of their files, as ``hdfs://namenode``, or nothing if Hadoop has to open files of
-    hosts; None: they are this host's, and tasks run on it."""
+    """The prefix of the paths of their files, as ``hdfs://namenode``; empty if Hadoop opens files of hosts; None if
+    they are files of this host, on which the tasks run."""
 
     def name(self, unit: IngestUnit) -> str:
-        """The unit's name among all that are anywhere."""
+        """Return the unit's name, unique over all file systems."""
         return f"{self.prefix or ''}{unit.name}"
 
 
@@ -44,9 +44,9 @@ def is_remote(path: str) -> bool:
 
 
 def find(spark: SparkSession, inputs: Inputs) -> list[Listed]:
-    """Everything there is to read, by where it is.
+    """Return everything that can be read, by its location.
 
-    :raises ReplayError: a place has nothing that can be read; says what to do
+    :raises ReplayError: a place has nothing that can be read; the text says what to do
     """
     here = tuple(path for path in inputs.paths if not is_remote(path))
     found = [Listed(find_units(inputs._replace(paths=here)), None)] if here or not inputs.paths else []
@@ -83,10 +83,10 @@ def _sources(paths: Sequence[Path], status: dict[Path, tuple[int, int]], inputs:
 
 
 def source_of(spark: SparkSession, listed: Listed) -> tuple[DataFrame, Read]:
-    """Return the frame that Spark hands to the tasks, and the function that makes units of it.
+    """Return the frame that Spark passes to the tasks, and the function that makes units of it.
 
-    Files that only Hadoop opens are handed over whole: a task holds one of them in memory, some three times, and none
-    may have 2 GiB. On this host they are read piece by piece.
+    Files that only Hadoop opens are passed as a whole: a task holds one of them in memory, about three times, and each
+    must be smaller than 2 GiB. Files of this host are read in pieces.
     """
     units = listed.units
     if listed.prefix is None:
@@ -95,17 +95,17 @@ def source_of(spark: SparkSession, listed: Listed) -> tuple[DataFrame, Read]:
     paths = names_of(units)
     files = contents(spark, listed.prefix, paths)
     if len(paths) > len(units):
-        files = files.coalesce(1)  # they belong together
+        files = files.coalesce(1)  # the files of one unit go to one task
     return files, from_contents(units, listed.prefix)
 
 
 def contents(spark: SparkSession, prefix: str, paths: Sequence[str]) -> DataFrame:
-    """``path`` and ``content`` of files that Hadoop opens; ``prefix`` as in ``Listed``."""
+    """Return ``path`` and ``content`` of files that Hadoop opens; ``prefix`` as in ``Listed``."""
     reader = spark.read.format("binaryFile")
     return reader.load([f"{prefix or _FILE}{path}" for path in paths]).select("path", "content")
 
 
 def split(name: str) -> tuple[str, str]:
-    """The name that a file has in facts, as ``prefix`` (see ``Listed``) and path."""
+    """Split the name of a file in facts into ``prefix`` (see ``Listed``) and path."""
     match = _REMOTE.fullmatch(name)
     return (match["prefix"], match["path"]) if match is not None else ("", name)

@@ -1,4 +1,4 @@
-"""The table ``violations``: the invariants, asked by groups of them side by side, over the logs in their own order."""
+"""The table ``violations``: groups of invariants, checked in parallel over the logs in their own order."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -26,7 +26,7 @@ _ARROW: Final = arrow(_TABLE.columns)
 def violations(spark: SparkSession, facts: DataFrame) -> DataFrame:
     """Return the violations in the logs that the facts come from.
 
-    :raises ReplayError: a segment is gone
+    :raises ReplayError: a segment does not exist any more
     """
     found = facts.where(F.col("source") == SOURCE).select("file").distinct().collect()
     by_prefix: dict[str, list[str]] = {}
@@ -38,7 +38,7 @@ def violations(spark: SparkSession, facts: DataFrame) -> DataFrame:
 
 
 def _here(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """In logs that the driver and all tasks see: a task for each cluster and group of rules."""
+    """Check logs that the driver and all tasks can open: a task for each cluster and group of rules."""
     logs = clusters_of(map(Path, paths))
     tasks = [LogTask(VIOLATIONS, group, one) for one in logs for group in range(len(GROUPS))]
     count = max(len(tasks), 1)
@@ -46,7 +46,7 @@ def _here(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _elsewhere(spark: SparkSession, prefix: str, paths: Sequence[str]) -> DataFrame:
-    """In logs that only Hadoop opens: a task for each group, which gets all files."""
+    """Check logs that only Hadoop opens: a task for each group of rules, which receives all files."""
     files = contents(spark, prefix, paths)
     groups = F.explode(F.array(*(F.lit(group) for group in range(len(GROUPS)))))
     placed = files.withColumn("group", groups).repartitionById(len(GROUPS), F.col("group"))

@@ -20,7 +20,7 @@ from replay.ingest.inputs import FORMATS
 from replay.job.engine import SparkEngine
 from replay.job.follow import follow_until_signal
 from replay.report.metadata import SEVERITIES
-from replay.run import Options, Outcome, conclude
+from replay.run import Options, ReplayOutcome, conclude
 
 _EVERY_S: Final = 2.0
 
@@ -34,7 +34,7 @@ class ProgressLines:
         self._began = self._written_at = 0.0
 
     def __call__(self, progress: ReplayProgress) -> None:
-        """Stage, how much is done, and how much of it per second."""
+        """Write the stage, the finished part, and the rate per second."""
         now = time.monotonic()
         if progress.stage != self._stage:
             self._stage, self._began = progress.stage, now
@@ -50,7 +50,7 @@ class ProgressLines:
         print(sentence, file=self._stream, flush=True)
 
     def refuse(self, why: str, code: int) -> int:
-        """Say why the job ends, and give the code that it ends with."""
+        """Print why the job ends; return its exit status."""
         self.write_line(f"replay: {why}")
         return code
 
@@ -63,10 +63,10 @@ INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str], spark: SparkSession | None = None) -> int:
-    """Run the job; the exit code. What Spark is to be is said to ``spark-submit``, or in Spark's configuration.
+    """Run the job; return the exit status. Options of Spark are given to ``spark-submit``, or in its configuration.
 
     :param spark: a session that stays open; None: one that ends with the job
-    :raises SystemExit: wrong usage, with 2
+    :raises SystemExit: wrong usage, with status 2
     """
     arguments = _parser().parse_args(argv)
     terminal = ProgressLines(sys.stderr)
@@ -80,7 +80,7 @@ def main(argv: Sequence[str], spark: SparkSession | None = None) -> int:
     return _code(outcome, arguments.max_damage)
 
 
-def _replay(arguments: argparse.Namespace, progress: OnProgress, spark: SparkSession | None) -> Outcome:
+def _replay(arguments: argparse.Namespace, progress: OnProgress, spark: SparkSession | None) -> ReplayOutcome:
     options = _options(arguments)
     if arguments.follow:
         return follow_until_signal(options, arguments.every, progress, spark)
@@ -134,7 +134,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _code(outcome: Outcome, max_damage: int) -> int:
+def _code(outcome: ReplayOutcome, max_damage: int) -> int:
     if outcome.harm > max_damage:
         return DAMAGED
     return VIOLATED if outcome.violations else CLEAN

@@ -1,7 +1,7 @@
-"""Makes what ``spark-submit`` takes: one zip of our modules for driver and executors, and the script to start.
+"""Make the files for ``spark-submit``: one zip of our modules for driver and executors, and the main script.
 
 ``python -m replay.job.package FOLDER`` writes both. The zip has ``replay`` and ``controllerd.record`` whole, the
-modules of ours that these import (the reader of audit segments, the model, the errors), and all packages above them.
+modules of this project that these import (the reader of audit segments, the model, the errors), and their packages.
 Executors need a Python like the driver's with msgspec, pyarrow and zstandard; the driver needs jinja2 and pandas as
 well (Spark asks for the version of pandas).
 """
@@ -55,14 +55,14 @@ def write_package(folder: Path) -> Package:
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """A file of the archive, without attributes that differ between machines."""
+    """Return an entry of the archive, without attributes that differ between machines."""
     entry = zipfile.ZipInfo(name, _FIRST_MOMENT)
     entry.external_attr, entry.create_system = _READABLE, _UNIX
     return entry
 
 
 def _contents() -> dict[str, bytes]:
-    """Every file by its name in the archive: our modules, and the data beside them."""
+    """Return every file by its name in the archive: our modules, and the data files beside them."""
     found: dict[str, bytes] = {}
     for module in modules():
         path = _source(module)
@@ -80,7 +80,7 @@ def _metadata() -> dict[str, bytes]:
 
 
 def _data(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-    """Files of a package that are no modules, also from folders that are no packages."""
+    """Return the files of a package that are no modules, also from folders that are no packages."""
     for item in folder.iterdir():
         if item.is_file() and not item.name.endswith((".py", ".pyc")):
             yield prefix + item.name, item.read_bytes()
@@ -91,7 +91,7 @@ def _data(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
 def modules() -> list[str]:
     """Return the modules in the zip by dotted name, packages included, sorted.
 
-    They are the modules of ``SHIPPED``, and of ours whatever a module among them imports, lazily or not.
+    They are the modules of ``SHIPPED``, and every module of this project that one of them imports, lazily or not.
     """
     seen: set[str] = set()
     todo = [module for package in SHIPPED for module in _modules_of(package)]
@@ -105,7 +105,7 @@ def modules() -> list[str]:
 
 
 def _modules_of(package: str) -> Iterator[str]:
-    """The modules of a package and of the packages in it."""
+    """Return the modules of a package and of the packages in it."""
     for item in files(package).iterdir():
         if item.is_dir() and (item / "__init__.py").is_file():
             yield from _modules_of(f"{package}.{item.name}")

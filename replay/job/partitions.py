@@ -1,7 +1,7 @@
-"""The state of every partition, folded by the daemon's own code: buckets of partitions side by side, in bounded memory.
+"""Fold the state of every partition with the daemon's own code: buckets of partitions in parallel, in bounded memory.
 
-Rows that speak of a partition go to its bucket, all others to every bucket. A bucket needs no more than what follows
-the last complete snapshot.
+Rows of a partition go to its bucket, all other rows to every bucket. A bucket needs only the facts since the last
+complete snapshot.
 """
 
 import re
@@ -23,7 +23,7 @@ from controllerd.record.records import (
     TopicsRecord,
 )
 from controllerd.record.state import ClusterState
-from controllerd.record.travel import Traveller
+from controllerd.record.travel import StateFold
 from replay.facts.assemble import assemble
 from replay.facts.explode import SOURCE
 from replay.facts.results import partition_rows
@@ -67,7 +67,7 @@ _NEEDED: Final = tuple(column.name for column in COLUMNS if column.name not in _
 
 
 class LogMoment(NamedTuple):
-    """A place in the log; with nothing given, its end. ``seq`` counts in the boot of a node, which may be left out."""
+    """A position in the log; without values, its end. ``seq`` counts in a boot of a node; both may be left out."""
 
     time_ms: int | None = None
     seq: int | None = None
@@ -79,10 +79,10 @@ _END: Final = LogMoment()
 
 
 def partitions(facts: DataFrame, buckets: int, moment: LogMoment | None = None) -> DataFrame:
-    """The table ``partitions`` as it was at a moment (wall clock: after the last record before the first later one).
+    """Return the table ``partitions`` at a moment (by wall clock: before the first record that is later).
 
-    :param facts: everything that was ingested, see ``replay.facts.schema``
-    :param buckets: into how many parts the work is divided
+    :param facts: all ingested facts, see ``replay.facts.schema``
+    :param buckets: the number of parts of the work
     """
     recent = _since_snapshot(
         _until(facts.where((F.col("source") == SOURCE) & (F.col("epoch") > 0)), moment or _END)
@@ -152,8 +152,9 @@ def _count_clusters(facts: DataFrame) -> int:
 
 
 def _from(start: LogPosition) -> Column:
-    """Return whether a record stands at this place or after it, column by column so that readers of Parquet understand
-    it.
+    """Return the condition that a record is at this position or after it.
+
+    It compares column by column, so that readers of Parquet can use it.
     """
     earlier: dict[str, str | int] = {"boot": start.boot, "node": start.node, "epoch": start.epoch}
     follows: Column = F.col("seq") >= start.seq
@@ -163,15 +164,15 @@ def _from(start: LogPosition) -> Column:
 
 
 def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From facts of one bucket, sorted by cluster and as the log goes, to the rows of its partitions."""
-    traveller, cluster = Traveller(), None
+    """Fold the facts of one bucket, sorted by cluster and in the order of the log, to the rows of its partitions."""
+    fold, cluster = StateFold(), None
     for batch in batches:
         for envelope, record in assemble(batch.to_pydict()):
             if envelope.cluster != cluster:
-                yield from _rows(cluster, traveller.state)
-                traveller, cluster = Traveller(), envelope.cluster
-            traveller.see(envelope, record)
-    yield from _rows(cluster, traveller.state)
+                yield from _rows(cluster, fold.state)
+                fold, cluster = StateFold(), envelope.cluster
+            fold.apply(envelope, record)
+    yield from _rows(cluster, fold.state)
 
 
 def _rows(cluster: str | None, state: ClusterState) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The tables that are SQL, by the texts that the plain engine runs, too."""
+"""The tables that are SQL; the local engine runs the same texts."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _KEPT_ON: Final = StorageLevel.MEMORY_AND_DISK
 
 
 class Queries:
-    """The queries over one set of facts; what one of them takes from another is computed once, until ``forget``."""
+    """The queries over one set of facts. A result that several queries read is calculated once, until ``forget``."""
 
     def __init__(self, spark: SparkSession, facts: DataFrame) -> None:
         self._spark = spark
@@ -22,7 +22,7 @@ class Queries:
         facts.createOrReplaceTempView("facts")
 
     def frame(self, table: Table, most: int) -> DataFrame:
-        """A table with its types, in any order; if it grows with the log, the ``most`` rows that count most."""
+        """Return a table with its types, in any order; of one that grows with the log, the ``most`` important rows."""
         for name in needed([table.name]):
             if name not in self._kept:
                 self._define(name)
@@ -37,7 +37,7 @@ class Queries:
         return self._kept[table.name].count()
 
     def forget(self) -> None:
-        """Give back what was kept, and the names."""
+        """Drop the kept results, and their names."""
         for name in self._kept:
             self._spark.catalog.dropTempView(name)
         self._spark.catalog.dropTempView("facts")
@@ -45,6 +45,6 @@ class Queries:
     def _define(self, name: str) -> None:
         frame = self._spark.sql(QUERIES[name])
         is_read = any(name in names for names in READS.values())
-        # A checkpoint, because plans of plans of plans take Spark longer to think about than to carry out.
+        # A checkpoint cuts the plan: Spark takes longer to plan deeply nested queries than to run them.
         self._kept[name] = frame.localCheckpoint(storageLevel=_KEPT_ON) if is_read else frame
         self._kept[name].createOrReplaceTempView(name)

@@ -1,4 +1,4 @@
-"""The Spark session: the one that the surroundings configure, or a small local one by default."""
+"""The Spark session: the one that the environment configures, or a small local one by default."""
 
 import os
 import signal
@@ -31,11 +31,11 @@ _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
-    # What memory does not hold goes to disk in pieces: Java keeps a buffer as large as a piece outside of the heap.
+    # Data beyond the memory goes to disk in pieces: Java keeps a buffer as large as a piece outside of the heap.
     "spark.buffer.write.chunkSize": "1m",
     # A sort goes to disk long before the heap is full, so that its memory does not grow with the log.
     "spark.shuffle.spill.maxRecordsSizeForSpillThreshold": "32m",
-    # Nothing is put there, but Spark makes the folder: by default wherever the operator stands.
+    # Nothing is put there, but Spark makes the folder, by default in the operator's current directory.
     "spark.sql.warehouse.dir": tempfile.gettempdir(),
 }
 # The whole heap from the beginning, so that a session takes the same memory for any size of log; the collector that
@@ -53,14 +53,13 @@ _FOR_EVERY_SESSION: Final = {
 
 
 def open_session(options: Mapping[str, str] | None = None) -> SparkSession:
-    """The session that is open, or a new one.
+    """Return the open session, or a new one.
 
-    ``spark-submit``, ``SPARK_REMOTE`` and ``spark-defaults.conf`` say where it runs. Where none of them says anything
-    it is a process of our own: on all cores, with 640 MiB of heap, without its web pages, and reachable from this host
-    only.
+    ``spark-submit``, ``SPARK_REMOTE`` and ``spark-defaults.conf`` configure where it runs. Without them it is a child
+    process on all cores, with 640 MiB of heap, without its web pages, and reachable from this host only.
 
-    :param options: Spark's options, which come before ours
-    :raises KeyboardInterrupt: Ctrl-C was pressed; only once Spark has started, and so can be ended
+    :param options: Spark's options, which have priority over the defaults
+    :raises KeyboardInterrupt: Ctrl-C was pressed; raised when Spark has started, so that it can be ended
     """
     settings = dict(_FOR_EVERY_SESSION)
     if not is_configured(os.environ):
@@ -101,7 +100,7 @@ def _ctrl_c_waits() -> Iterator[None]:
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:
-    """Return whether the surroundings configure where Spark runs; then no default of ours applies."""
+    """Return whether the environment configures where Spark runs; then no default applies."""
     if any(environment.get(name) for name in _ASKED_FOR_BY):
         return True
     folder = environment.get("SPARK_CONF_DIR")

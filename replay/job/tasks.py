@@ -1,6 +1,6 @@
-"""The work of a task: from logs to facts, by the functions of the plain engine. Spark is not imported here.
+"""The work of a Spark task: convert logs to facts with the functions of the local engine. Spark is not imported here.
 
-A source gives the batches of one unit after the other; a sink makes of them what the task gives back.
+A source yields the batches of one unit after the other; a sink turns them into the result of the task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,11 +18,11 @@ NUMBER: Final = pa.int64()
 COUNTS: Final = pa.schema([(name, NUMBER) for name in ("unit", "lines", "facts", "problems")])
 Batches = Iterator[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[tuple[int, IngestUnit, Batches]]]
-"""A source: what Spark hands to a task becomes units, each with its number and its facts."""
+"""A source: it turns the rows that Spark passes to a task into units, each with its number and its facts."""
 
 
 def into_folder(read: Read, out: str) -> Callable[[Batches], Batches]:
-    """A sink: write the facts below ``out``, a folder that driver and tasks share; gives ``COUNTS``."""
+    """Return a sink that writes the facts below ``out``, a folder that driver and tasks share; it yields ``COUNTS``."""
 
     def write(batches: Batches) -> Batches:
         for number, unit, facts in read(batches):
@@ -33,7 +33,7 @@ def into_folder(read: Read, out: str) -> Callable[[Batches], Batches]:
 
 
 def into_rows(read: Read) -> Callable[[Batches], Batches]:
-    """A sink: hand the facts to Spark."""
+    """Return a sink that passes the facts to Spark."""
 
     def give(batches: Batches) -> Batches:
         for _, _, facts in read(batches):
@@ -43,7 +43,7 @@ def into_rows(read: Read) -> Callable[[Batches], Batches]:
 
 
 def on_this_host(units: Sequence[IngestUnit], step: int) -> Read:
-    """A source: units whose files the task's host has.
+    """Return a source of units whose files are on the task's host.
 
     Each number in the column ``id`` stands for the units of that number, of that number and ``step``, and so on.
     """
@@ -58,11 +58,11 @@ def on_this_host(units: Sequence[IngestUnit], step: int) -> Read:
 
 
 def from_contents(units: Sequence[IngestUnit], prefix: str) -> Read:
-    """A source: units from ``path`` and ``content`` of their files; a task gets all files of a unit.
+    """Return a source of units from ``path`` and ``content`` of their files; a task gets all files of a unit.
 
-    A file lies in a temporary folder while it is read, so that memory does not have to hold what it unpacks to.
+    A file is in a temporary folder while it is read, so that memory does not have to hold its unpacked content.
 
-    :param prefix: what stands before the paths of the files and belongs to their names, as ``hdfs://namenode``
+    :param prefix: the prefix of the paths of the files, which belongs to their names, as ``hdfs://namenode``
     """
     homes = {str(source.path): number for number, unit in enumerate(units) for source in unit.files}
 
@@ -85,14 +85,14 @@ def bare(path: str, prefix: str) -> str:
 
 
 def files_of(batches: Batches, prefix: str) -> Iterator[tuple[str, memoryview]]:
-    """The files that a task is handed: path, without what stands before it, and content."""
+    """Yield the files that a task receives: the path without its prefix, and the content."""
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
             yield bare(path.as_py(), prefix), memoryview(content.as_buffer())
 
 
 def spool(folder: str, path: str, content: memoryview) -> Path:
-    """Write a file below a folder that is gone with the task; its path."""
+    """Write a file below a folder that is removed with the task; return its path."""
     target = Path(folder + path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
@@ -108,7 +108,7 @@ def _read_spooled(unit: IngestUnit, folder: str, prefix: str) -> Batches:
 
 
 def _renamed(batch: pa.RecordBatch, folder: str, prefix: str) -> pa.RecordBatch:
-    """With the names of the files where they came from."""
+    """Return the batch with the original paths of the files in place of the spooled ones."""
     for name in ("file", "boot"):
         index = batch.schema.get_field_index(name)
         values = pc.replace_substring(batch.column(index), folder, prefix)
@@ -117,5 +117,5 @@ def _renamed(batch: pa.RecordBatch, folder: str, prefix: str) -> pa.RecordBatch:
 
 
 def names_of(units: Iterable[IngestUnit]) -> list[str]:
-    """The files of these units, as Hadoop takes them."""
+    """Return the paths of the files of these units, as Hadoop takes them."""
     return [str(source.path) for unit in units for source in unit.files]

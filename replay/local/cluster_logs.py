@@ -1,4 +1,4 @@
-"""Logs of controllers as they lie on this host: each node's segments in order, and several nodes as one log."""
+"""Read the audit logs of a cluster on this host: each node's segments in order, and several nodes as one log."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,16 +19,16 @@ _NUMBER: Final = re.compile(r".+-(\d{8,})\.jsonl(?:\.zst)?")
 
 
 class ClusterLogs(NamedTuple):
-    """All that is there of one cluster: the segments of every node, in order."""
+    """The segments of every node of one cluster, in order."""
 
     cluster: str
     nodes: tuple[tuple[Path, ...], ...]
 
 
 def clusters_of(paths: Iterable[Path]) -> list[ClusterLogs]:
-    """Segments by the cluster that they say they are of; a folder has one node's log.
+    """Group segments by the cluster in their records; a folder has one node's log.
 
-    :raises ReplayError: a segment is gone
+    :raises ReplayError: a segment does not exist any more
     """
     folders: dict[Path, list[Path]] = {}
     for path in sorted(paths, key=_age):
@@ -42,10 +42,10 @@ def clusters_of(paths: Iterable[Path]) -> list[ClusterLogs]:
 
 
 def read_cluster(logs: ClusterLogs, kinds: Collection[str] | None = None) -> Iterator[Logged]:
-    """The records of a cluster in the order in which they took effect, in bounded memory. Each line is one step.
+    """Yield the records of a cluster in the order of their effect, in bounded memory. Each line is one step (``pool``).
 
-    :param kinds: the wanted kinds, None: all; other records are not decoded
-    :raises ReplayError: a segment is gone
+    :param kinds: the requested kinds, None: all; other records are not decoded
+    :raises ReplayError: a segment does not exist any more
     """
     return merged([_node(paths, kinds) for paths in logs.nodes])
 
@@ -76,5 +76,6 @@ def _lines(path: Path) -> Iterator[RawLine]:
 
 
 def _age(path: Path) -> tuple[Path, int, str]:
+    """The key that sorts segments by folder, and within a folder from the oldest to the newest."""
     match = _NUMBER.fullmatch(path.name)
     return path.parent, int(match[1]) if match is not None else 0, path.name

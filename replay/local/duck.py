@@ -1,4 +1,12 @@
-"""The tables by DuckDB: in this process, within bounded memory, what does not fit on disk."""
+"""The tables of a replay, calculated by DuckDB in this process.
+
+DuckDB gets bounded memory. Rows that do not fit into it are written to scratch files.
+
+A query begins with little memory and gets more if it needs it. DuckDB reports a lack of memory in three forms: as
+``OutOfMemoryException``; as a failed commit, when the last rows of a table did not fit; and as a conflict with the
+table of the same name that a failed attempt has not cleared away yet. No other process writes to the scratch files, so
+such a conflict has no other cause. All three lead to the next attempt.
+"""
 
 import glob
 import re
@@ -20,9 +28,11 @@ T = TypeVar("T")
 
 MEMORY_MB: Final = 512
 _AT_FIRST_MB: Final = 96
-"""Nearly every query does with so little, however long the log is: it goes to disk early and evenly."""
+"""The memory of a first attempt. It suffices for nearly every query, however long the log is: DuckDB writes to disk
+early and evenly.
+"""
 _FILE_MB: Final = 0.064
-"""About so much it takes beside that, while a query lasts, for each file that the query reads."""
+"""The memory that DuckDB takes besides, for each file that a query reads, while the query lasts."""
 _MACROS: Final = (
     "CREATE MACRO get_json_object(document, path) AS json_extract_string(document, path)",
     "CREATE MACRO array_join(texts, separator) AS array_to_string(texts, separator)",
@@ -31,10 +41,12 @@ _MACROS: Final = (
 )
 _LAST_KNOWN: Final = re.compile(r"(LAST_VALUE\((?:[^()]|\([^()]*\))*)\) IGNORE NULLS")
 _INTERRUPTED: Final = "Query interrupted"
-_NO_MEMORY: Final = re.compile(r"failed to (pin|allocate)|could not allocate")
+_LACKS_MEMORY: Final = re.compile(r"failed to (pin|allocate)|could not allocate|Catalog write-write conflict on create")
 _GLOB: Final = "cluster=*/date=*/*.parquet"
 _MANY_FILES: Final = 200
-"""From so many on, opening them for every query takes longer than a copy; a log rotated by the hour has them."""
+"""From this number of files on, opening them for every query takes longer than a copy. A log that is rotated by the
+hour has as many.
+"""
 
 
 class Duck:
@@ -42,7 +54,7 @@ class Duck:
 
     def __init__(self, scratch: Path, *, memory_mb: int = MEMORY_MB, threads: int = 2) -> None:
         """
-        :param scratch: an empty folder for what memory does not hold
+        :param scratch: an empty folder for rows that memory does not hold
         :param memory_mb: the most that DuckDB may take
         :raises ReplayError: the folder cannot be written
         """
@@ -53,22 +65,22 @@ class Duck:
             self._db = duckdb.connect(scratch / "tables.duckdb")
         self._db.execute("SET temp_directory = $folder", {"folder": str(scratch / "spill")})
         self._db.execute("SET preserve_insertion_order = false")
-        self._db.execute("SET enable_progress_bar = false")  # drawn where Python takes itself to be interactive
+        self._db.execute("SET enable_progress_bar = false")  # DuckDB draws it in an interactive Python
         for macro in _MACROS:
             self._db.execute(macro)
 
     def read(self, facts: Path) -> None:
-        """Take the facts from Parquet below this folder: many files once, a few for every query that wants them.
+        """Read the facts from the Parquet files below this folder: many files once, a few again for each query.
 
-        :raises ReplayError: there are none, or one cannot be read; says what to do
+        :raises ReplayError: there is no file, or one cannot be read; the text says what to do
         """
         some = sum(1 for _ in islice(facts.glob(_GLOB), _MANY_FILES))
         if not some:
             raise ReplayError(f"there are no facts in {facts}: run `controllerctl replay ingest` first")
-        # A cluster may be named like a number or a day, so nothing is guessed from the names of folders.
+        # A cluster may be named like a number or a day, so no type is guessed from the names of folders.
         # All files have the same columns: comparing them would keep every one of them open.
         options = "hive_partitioning = true, hive_types_autocast = false"
-        self._files = some % _MANY_FILES
+        self._files = some if some < _MANY_FILES else 0  # of a copy, no query reads files
         files = f"{glob.escape(str(facts))}/{_GLOB}".replace("'", "''")
         with _refusals("facts"):
             kind = "TABLE" if some == _MANY_FILES else "VIEW"
@@ -81,10 +93,10 @@ class Duck:
     def tables(
         self, names: Collection[str], progress: OnProgress = silent, *, most: int = MOST_ROWS
     ) -> dict[str, Rows]:
-        """These tables, each in the order of its ``sort``; ``progress`` counts queries.
+        """Calculate these tables, each in the order of its ``sort``; ``progress`` counts queries.
 
-        :param most: rows of a table that grows with the log
-        :raises ReplayError: memory or disk did not suffice; says what to do
+        :param most: the most rows of a table that grows with the log
+        :raises ReplayError: memory or disk did not suffice; the text says what to do
         """
         found: dict[str, Rows] = {}
         waiting = readers(names)
@@ -123,27 +135,27 @@ class Duck:
         self._retried(lambda: self._db.execute(text))
 
     def _read(self, text: str, columns: Sequence[str]) -> Rows:
-        """The rows of a query, which DuckDB makes while they are taken: memory may lack as late as that."""
+        """Read the rows of a query. DuckDB makes them while they are fetched, so memory may run short here too."""
         found = self._db.execute(text)
         return Rows.of(columns, iter(lambda: found.fetchmany(CHUNK), []))
 
     def _retried(self, query: Callable[[], T]) -> T:
-        """Do a query; one that cannot do with so little memory is done by one thread, and then gets twice as much."""
-        *cheaper, last = ways(self._threads, self._memory_mb, self._files)
-        for way in cheaper:
+        """Run a query. One that lacks memory is run again by one thread, and then with twice as much each time."""
+        *cheaper, last = attempts(self._threads, self._memory_mb, self._files)
+        for threads, memory_mb in cheaper:
             with suppress(duckdb.OutOfMemoryException):
-                return self._done(query, *way)
-        return self._done(query, *last)
+                return self._attempt(query, threads, memory_mb)
+        return self._attempt(query, *last)
 
-    def _done(self, query: Callable[[], T], threads: int, memory_mb: float) -> T:
+    def _attempt(self, query: Callable[[], T], threads: int, memory_mb: float) -> T:
         self._db.execute(f"SET threads = {threads}")
         self._db.execute(f"SET memory_limit = '{memory_mb:.0f}MB'")
         try:
             return query()
         except duckdb.TransactionException as problem:
-            if not _NO_MEMORY.search(str(problem)):
+            if not _LACKS_MEMORY.search(str(problem)):
                 raise
-            raise duckdb.OutOfMemoryException(str(problem)) from None  # which it does not say of a table's last rows
+            raise duckdb.OutOfMemoryException(str(problem)) from None
 
     def close(self) -> None:
         """Give memory and files back."""
@@ -152,8 +164,9 @@ class Duck:
 
 @contextmanager
 def duck(folder: Path | None = None, *, memory_mb: int = MEMORY_MB, threads: int = 2) -> Iterator[Duck]:
-    """A connection whose scratch files lie in a new folder below ``folder`` (None: where the system has such) and go
-    with it.
+    """Open a connection with its scratch files in a new folder, and remove both afterwards.
+
+    :param folder: where the new folder is created; None: where the system keeps temporary files
     """
     with tempfile.TemporaryDirectory(prefix="replay-", dir=folder) as scratch:
         opened = Duck(Path(scratch), memory_mb=memory_mb, threads=threads)
@@ -163,10 +176,10 @@ def duck(folder: Path | None = None, *, memory_mb: int = MEMORY_MB, threads: int
             opened.close()
 
 
-def ways(threads: int, most_mb: int, files: int = 0) -> list[tuple[int, float]]:
-    """Threads and megabytes to run a query with, each once, the cheapest first.
+def attempts(threads: int, most_mb: int, files: int = 0) -> list[tuple[int, float]]:
+    """Return the threads and megabytes of each attempt to run a query, the cheapest first, none twice.
 
-    What the files take that it reads counts, so that many of them need no more.
+    The memory that DuckDB takes for each file that it reads is subtracted, so that many files need no more in all.
     """
     memory_mb = min(_AT_FIRST_MB - files * _FILE_MB, most_mb)
     found = [(threads, memory_mb), (1, memory_mb)]
@@ -181,7 +194,7 @@ def _order(table: Table, first: tuple[str, ...] = ()) -> str:
 
 
 def in_duckdb(text: str) -> str:
-    """A query as DuckDB wants it: the other differences are macros."""
+    """Return a query in DuckDB's dialect; the other differences from Spark's are macros."""
     return _LAST_KNOWN.sub(r"\1 IGNORE NULLS)", text)
 
 
@@ -190,15 +203,17 @@ def _refusals(name: str) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as problem:
-        raise ReplayError(f"{_said(name, problem)}; give it more memory, or free disk for its scratch files") from None
+        raise ReplayError(
+            f"{_described(name, problem)}; give it more memory, or free disk for its scratch files"
+        ) from None
     except (duckdb.OperationalError, duckdb.FatalException) as problem:
         raise ReplayError(
-            f"{_said(name, problem)}; free disk beside the facts, or if a file of facts is damaged, delete it and "
+            f"{_described(name, problem)}; free disk beside the facts, or if a file of facts is damaged, delete it and "
             "ingest again"
         ) from None
     except duckdb.InvalidInputException as problem:
         raise ReplayError(
-            f"{_said(name, problem)}; if a file of facts is damaged, delete it and ingest again"
+            f"{_described(name, problem)}; if a file of facts is damaged, delete it and ingest again"
         ) from None
     except RuntimeError as problem:  # the form in which DuckDB reports Ctrl-C
         if str(problem) != _INTERRUPTED:
@@ -206,5 +221,5 @@ def _refusals(name: str) -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _said(name: str, problem: Exception) -> str:
+def _described(name: str, problem: Exception) -> str:
     return f"table {name}: {str(problem).partition(chr(10))[0]}"

@@ -1,4 +1,4 @@
-"""The plain engine: this host, a few processes, DuckDB, no JVM."""
+"""The local engine: this host, a few processes, DuckDB, no JVM."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -23,10 +23,10 @@ class LocalEngine:
 
     def __init__(self, *, processes: int | None = None, memory_mb: int = MEMORY_MB, most: int = MOST_ROWS) -> None:
         """
-        :param processes: how many work side by side; None: as many as there are processors, at most two, and one
-            where there is little to do
-        :param memory_mb: the most that DuckDB may take; what needs more goes to disk, beside the facts
-        :param most: how many rows of a table it gives that grows with the log
+        :param processes: the number of worker processes; None: one per processor, at most two, and one for a small
+            input
+        :param memory_mb: the most memory for DuckDB; rows that do not fit are written to disk, beside the facts
+        :param most: the most rows of a table that grows with the log
         """
         self._processes = processes
         self._memory_mb = memory_mb
@@ -37,7 +37,7 @@ class LocalEngine:
         return ingest(inputs, _folder(out), progress, processes=self._processes)
 
     def tables(self, out: str, names: Collection[str] | None = None, progress: OnProgress = silent) -> dict[str, Rows]:
-        """See ``Engine.tables``. The segments must still lie where they were ingested from."""
+        """See ``Engine.tables``. The segments must still exist at the paths that were ingested."""
         folder = _folder(out)
         wanted = _known(BY_NAME if names is None else names)
         tables = self._queried(folder, [name for name in wanted if name not in LOG_TABLES], progress)

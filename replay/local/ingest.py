@@ -1,4 +1,4 @@
-"""Ingest on this host: a file per process at a time, Parquet out, and a ledger of what was read."""
+"""Ingest on this host: each process reads one file at a time and writes Parquet; a ledger notes the read files."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from replay.ingest.ledger import Ledger
 from replay.local.pool import each, workers
 
 _SMALL: Final = 16 * 1024 * 1024
-"""Below so many bytes, starting processes takes longer than the work."""
+"""The number of bytes below which starting processes takes longer than the work."""
 _SAVE_EVERY_S: Final = 5.0
 
 
@@ -30,18 +30,18 @@ class IngestCounts(NamedTuple):
 
 
 def ingest(inputs: Inputs, out: Path, progress: OnProgress = silent, *, processes: int | None = None) -> IngestResult:
-    """Turn what is new in the inputs into facts below ``out``, in bounded memory.
+    """Convert the new part of the inputs into facts below ``out``, in bounded memory.
 
-    A file that has grown since is read again and replaces what it gave. After an interruption, only what was not
-    complete is read again.
+    A file that has grown is read again, and its new facts replace the former ones. After an interruption only
+    incomplete files are read again.
 
-    :param progress: gets the bytes of the inputs, as stored
-    :param processes: how many; None: as many as there are processors, at most two
-    :raises ReplayError: there is nothing to read, or something cannot be read or written; says what to do
+    :param progress: receives the number of bytes of the inputs, as stored
+    :param processes: the number of processes; None: one per processor, at most two
+    :raises ReplayError: there is nothing to read, or a file cannot be read or written; the text says what to do
     """
     units = find_units(inputs)
     with Ledger(out) as ledger:
-        # The largest first: no process is left alone with it at the end.
+        # The largest files come first, so that no process reads one alone at the end.
         unread = [unit for unit in units if not ledger.has(unit.name, unit.files, unit.read_as)]
         new = sorted(unread, key=_content, reverse=True)
         counts = list(_ingest_new(new, out, ledger, progress, processes))
@@ -78,7 +78,7 @@ def ingest_unit(out: Path, unit: IngestUnit) -> IngestCounts:
 
 
 def write_facts(out: Path, name: str, batches: Iterable[pa.RecordBatch]) -> IngestCounts:
-    """Write all facts of the unit of that name in place of what it gave before. :raises OSError: the disk refuses."""
+    """Replace the facts of the unit with that name. :raises OSError: the disk is full, or refuses."""
     lines = facts = problems = 0
     with FactFiles(out, name) as files:
         for batch in batches:

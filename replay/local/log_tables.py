@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from controllerd.record.invariants import GROUPS
 from controllerd.record.state import ClusterState
-from controllerd.record.travel import Traveller
+from controllerd.record.travel import StateFold
 from replay.facts.assemble import FOLDED_KINDS
 from replay.facts.engine import OnProgress, ReplayProgress, Row, silent
 from replay.facts.results import partition_rows, violation_rows
@@ -17,7 +17,7 @@ from replay.local.pool import each, workers
 VIOLATIONS: Final = "violations"
 PARTITIONS: Final = "partitions"
 LOG_TABLES: Final = (VIOLATIONS, PARTITIONS)
-"""The tables that are made here."""
+"""The tables that this module makes."""
 _SMALL: Final = 16 * 1024 * 1024
 
 
@@ -37,10 +37,10 @@ def tables_from_logs(
     lines: int = 0,
     processes: int | None = None,
 ) -> dict[str, list[Row]]:
-    """The tables ``violations`` and ``partitions`` of every cluster whose segments these are; not sorted.
+    """Return the tables ``violations`` and ``partitions`` of the clusters of these segments; not sorted.
 
-    :param lines: number of lines of the segments, for the progress; 0: not known
-    :raises ReplayError: a segment is gone
+    :param lines: the number of lines of the segments, for the progress; 0: not known
+    :raises ReplayError: a segment does not exist any more
     """
     clusters = clusters_of(paths)
     tasks = [task for logs in clusters for task in _tasks(logs) if task.table in names]
@@ -54,18 +54,18 @@ def tables_from_logs(
 
 
 def perform(task: LogTask) -> list[Row]:
-    """The rows of one task."""
+    """Return the rows of one task."""
     if task.table == PARTITIONS:
         return list(partition_rows(task.logs.cluster, fold(task.logs)))
     return violation_rows(task.logs.cluster, read_cluster(task.logs), GROUPS[task.group])
 
 
 def fold(logs: ClusterLogs) -> ClusterState:
-    """The cluster as its last complete snapshot and what came after leave it."""
-    traveller = Traveller()
+    """Return the last state of the cluster: its last complete snapshot with the later records applied."""
+    fold = StateFold()
     for envelope, record in read_cluster(logs, FOLDED_KINDS):
-        traveller.see(envelope, record)
-    return traveller.state
+        fold.apply(envelope, record)
+    return fold.state
 
 
 def _tasks(logs: ClusterLogs) -> list[LogTask]:
@@ -73,5 +73,5 @@ def _tasks(logs: ClusterLogs) -> list[LogTask]:
 
 
 def _report_progress(progress: OnProgress, total: int, times: int, done: int) -> None:
-    """Each record is read as many times as its cluster has tasks."""
+    """Report the progress; each record is read as many times as its cluster has tasks."""
     progress(ReplayProgress("judge", done // times, total, "records"))

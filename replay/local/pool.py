@@ -1,4 +1,4 @@
-"""Work in several processes, with what each of them says of its progress; a little work needs none."""
+"""Run work in several processes, each of which reports its progress; a small amount of work runs in this process."""
 
 import gc
 import multiprocessing
@@ -17,7 +17,7 @@ R = TypeVar("R")
 WORKERS: Final = 2
 _LOOK_EVERY_S: Final = 0.5
 _COLLECT_EVERY: Final = 100_000
-"""New containers, instead of some hundreds."""
+"""New containers until a garbage collection, instead of some hundreds."""
 
 OnSteps = Callable[[int], None]
 """A callback with the number of steps that all processes have made."""
@@ -35,10 +35,10 @@ def no_steps(steps: int) -> None:
 def each(
     action: Callable[[T], R], items: Sequence[T], *, processes: int, on_steps: OnSteps = no_steps
 ) -> Iterator[tuple[T, R]]:
-    """The result for every item, as they come; with one process, in this one.
+    """Yield the result for every item when it is ready; with one process, the work runs in this process.
 
     :param action: a function that other processes can import; it may call ``advance``
-    :raises ReplayError: a process was killed. What ``action`` raises comes through, and the rest is not begun.
+    :raises ReplayError: a process was killed. An error of ``action`` is raised here, and no further item is begun.
     """
     if processes == 1 or len(items) <= 1:
         _STEPS.count_here(on_steps)
@@ -59,7 +59,7 @@ def each(
 
 
 def advance(steps: int) -> None:
-    """Say, from within an action, that so much more is done."""
+    """Report steps from within an action."""
     _STEPS.add(steps)
 
 
@@ -80,7 +80,7 @@ def _as_they_come(
 
 
 class _Steps:
-    """Counts steps of this process, or of all that share a counter."""
+    """Count the steps of this process, or of all processes that share a counter."""
 
     def __init__(self) -> None:
         self._shared: Synchronized[int] | None = None
@@ -88,7 +88,7 @@ class _Steps:
         self._on_steps: OnSteps = no_steps
 
     def count_here(self, on_steps: OnSteps) -> None:
-        """Count from nothing, in this process."""
+        """Count from 0, in this process."""
         self._shared, self._made, self._on_steps = None, 0, on_steps
 
     def share(self, counter: "Synchronized[int]") -> None:
@@ -109,6 +109,6 @@ _STEPS: Final = _Steps()
 
 
 def start_counting(counter: "Synchronized[int]") -> None:
-    """Initialise a new process. It makes millions of values and no cycles, so garbage collection is rare."""
+    """Initialise a new process. It creates millions of values and no cycles, so garbage collection may be rare."""
     gc.set_threshold(_COLLECT_EVERY)
     _STEPS.share(counter)

@@ -1,4 +1,4 @@
-"""The incidents, the worst first, each with the chain of events that led to it and the one that caused it."""
+"""The incidents, the worst first, each with the chain of events that led to it, and its cause."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _Phase = Literal["before", "during", "after"]
 
 
 class IncidentLink(NamedTuple):
-    """One thing that happened; ``offset`` is its distance from the beginning of the incident."""
+    """One entry of the chain; ``offset`` is its distance from the beginning of the incident."""
 
     at: str
     offset: str
@@ -82,7 +82,7 @@ def _chains(tables: Tables) -> Mapping[tuple[str, int], list[Row]]:
 
 
 def _windows(tables: Tables, rows: Sequence[Row]) -> Mapping[tuple[str, int], list[Row]]:
-    """Each window belongs to the last incident of its cluster that began before it did."""
+    """Return the windows by incident: each belongs to the last incident of its cluster that began before it did."""
     found: dict[tuple[str, int], list[Row]] = defaultdict(list)
     begun = sorted((text(row, "cluster"), number(row, "start_ms"), number(row, "incident")) for row in rows)
     latest = 0
@@ -129,7 +129,7 @@ def _incident(
 
 
 def _links(row: Row, chain: Sequence[Row], windows: Sequence[Row], events: _Events) -> list[IncidentLink]:
-    """The chain; where nothing in it is the cause, the incident's own words for it come in between."""
+    """Return the chain; if no entry in it is the cause, the incident's own text of the cause is inserted."""
     start, end = number(row, "start_ms"), optional(row, "end_ms")
     cause = _cause(chain, windows, events)
     links = [_link(each, start, end, each is cause) for each in chain]
@@ -156,8 +156,8 @@ def _cause(chain: Sequence[Row], windows: Sequence[Row], events: _Events) -> Row
     if not windows:
         return None
     first = windows[0]
-    place_, event = place(first, "start_"), number(first, "start_event")
-    boot = [row for row in chain if place(row)[:3] == place_[:3] and place(row) <= place_]
+    begin, event = place(first, "start_"), number(first, "start_event")
+    boot = [row for row in chain if place(row)[:3] == begin[:3] and place(row) <= begin]
     if event:
         found = [row for row in boot if events.get((text(row, "cluster"), *place(row))) == event]
     else:

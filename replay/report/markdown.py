@@ -17,7 +17,7 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]|~#@!])")
 
 
 def markdown(tables: Tables, meta: ReportMetadata) -> str:
-    """Summary, worst windows, incidents, violations, data quality."""
+    """Return the Markdown: summary, worst windows, incidents, violations, data quality."""
     parts = [
         *_head(tables, meta),
         *_windows(tables, meta),
@@ -30,18 +30,18 @@ def markdown(tables: Tables, meta: ReportMetadata) -> str:
 
 
 def plain(value: str) -> str:
-    """A text of a log in one line, as it stands."""
+    """Escape a text of a log, in one line."""
     line = " ".join(value.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(r"\\\1", line).replace("://", "\\://").replace("www.", "www\\.")
 
 
 def name(value: str) -> str:
-    """A topic or partition: as code where its characters are those of a legal one."""
+    """Return a topic or partition: as code if its characters are legal, else escaped."""
     return f"`{value}`" if _LEGAL_NAME.fullmatch(value) else plain(value)
 
 
 def code(command: str) -> str:
-    """A command in one line, fenced by more backticks than it has."""
+    """Return a command as code in one line, fenced by more backticks than it has."""
     line = " ".join(command.split())
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"

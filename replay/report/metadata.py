@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controllerd.record.invariants import RULES, SUMMARY, is_told_by_summaries
+from controllerd.record.invariants import RULES, SUMMARY, is_checkable_in_summaries
 
 Row = Mapping[str, object]
 Tables = Mapping[str, Sequence[Row]]
@@ -56,12 +56,12 @@ class ReportMetadata:
 
 
 def severity_rank(severity: str) -> int:
-    """Orders severities, the worst first."""
+    """Return the sort key of a severity, the worst first."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
 def all_invariants() -> tuple[Invariant, ...]:
-    """One per id; rules that share an id are one invariant."""
+    """Return one invariant per id; rules that share an id are one invariant."""
     rules = {rule.id: rule for rule in reversed(RULES)}
     return tuple(Invariant(rule.id, rule.title, rule.severity, rule.question) for _, rule in sorted(rules.items()))
 
@@ -70,5 +70,5 @@ def checkable_at(levels: Collection[str]) -> tuple[Invariant, ...]:
     """Return the invariants that logs of these levels (``audit.level``) can show: a summary lacks facts for some."""
     if set(levels) != {SUMMARY}:
         return all_invariants()
-    untold = {rule.id for rule in RULES if not is_told_by_summaries(rule)}
-    return tuple(each for each in all_invariants() if each.id not in untold)
+    unchecked = {rule.id for rule in RULES if not is_checkable_in_summaries(rule)}
+    return tuple(each for each in all_invariants() if each.id not in unchecked)

@@ -49,7 +49,7 @@ class ReportEvidence(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """An invariant with what speaks against it."""
+    """An invariant with its violations."""
 
     invariant: Invariant
     times: int
@@ -64,7 +64,7 @@ class HeatMap(NamedTuple):
 
 
 def page(tables: Tables, meta: ReportMetadata) -> str:
-    """The HTML document."""
+    """Return the HTML document."""
     style, script = _source("report.css"), _source("report.js")
     ids = clusters(tables)
     shown = {view.name: data(view, tables, meta, many_clusters=len(ids) > 1) for view in VIEWS}
@@ -101,14 +101,14 @@ def _environment() -> Environment:
 
 
 def _source(name: str) -> str:
-    """A file of the templates as it is."""
+    """Return a file of the templates unchanged."""
     environment = _environment()
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
 
 
 def embedded(value: object) -> Markup:
-    """JSON that nothing inside of it can break out of a script element with."""
+    """Encode JSON so that no content can end the script element around it."""
     encoded = msgspec.json.encode(value).decode()
     for character in "<>&\u2028\u2029":
         encoded = encoded.replace(character, f"\\u{ord(character):04x}")

@@ -44,7 +44,7 @@ class Leaderless(NamedTuple):
     windows: int
     longest_us: int
     lasts_until_end: bool
-    """The longest was still open when the log ended, so it may be longer."""
+    """Whether the longest window was still open at the end of the log, so that it may be longer."""
     total_us: int
     any_us: int
     open: int
@@ -52,14 +52,14 @@ class Leaderless(NamedTuple):
 
 
 class ReportVerdict(NamedTuple):
-    """One sentence, and how bad it is."""
+    """The report in one sentence, with its level."""
 
     sentence: str
     level: Level
 
 
 def leaderless(tables: Tables, meta: ReportMetadata) -> Leaderless:
-    """The figures of ``cluster_windows``, in which a window that still lasts counts up to the last record."""
+    """Return the figures of ``cluster_windows``, in which an open window counts up to the last record."""
     rows = of(tables, "cluster_windows")
     longest = _most(rows, "longest_us")
     lasting = max((_so_far(row, meta) for row in of(tables, "windows") if row.get("end_ms") is None), default=-1)
@@ -85,7 +85,7 @@ def _so_far(window: Row, meta: ReportMetadata) -> int:
 
 
 def verdict(tables: Tables, meta: ReportMetadata) -> ReportVerdict:
-    """The report in one sentence."""
+    """Return the report in one sentence."""
     if not meta.records:
         return ReportVerdict("There is nothing to report: the logs have no record.", "warn")
     lost = leaderless(tables, meta)
@@ -150,7 +150,7 @@ def _level(lost: Leaderless, tables: Tables) -> Level:
 
 
 def tiles(tables: Tables, meta: ReportMetadata) -> list[ReportTile]:
-    """The figures at the top."""
+    """Return the figures at the top of the report."""
     return [*_leader_tiles(tables, meta), *_other_tiles(tables, meta)]
 
 

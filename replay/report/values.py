@@ -1,4 +1,4 @@
-"""Typed access to rows whose values are only known to be what ``replay.facts.tables`` says."""
+"""Typed access to the values of rows, by the columns of ``replay.facts.tables``."""
 
 import re
 import shlex
@@ -12,12 +12,12 @@ from replay.report.metadata import Row, Tables
 
 
 def number(row: Row, key: str) -> int:
-    """A whole number, 0 for null. :raises TypeError: when it is something else."""
+    """Return a whole number, 0 for null. :raises TypeError: it is another value."""
     return optional(row, key) or 0
 
 
 def optional(row: Row, key: str) -> int | None:
-    """A whole number or null. :raises TypeError: when it is something else."""
+    """Return a whole number or null. :raises TypeError: it is another value."""
     value = row.get(key)
     if value is None or isinstance(value, int):
         return value
@@ -25,18 +25,18 @@ def optional(row: Row, key: str) -> int | None:
 
 
 def text(row: Row, key: str) -> str:
-    """A text, empty for null."""
+    """Return a text, empty for null."""
     value = row.get(key)
     return "" if value is None else str(value)
 
 
 def of(tables: Tables, name: str) -> Sequence[Row]:
-    """The rows of a table; a table that was not computed has none."""
+    """Return the rows of a table; a table that was not calculated has none."""
     return tables.get(name, ())
 
 
 def total(rows: Iterable[Row], key: str) -> int:
-    """The sum of a column, nulls left out."""
+    """Return the sum of a column without nulls."""
     return sum(number(row, key) for row in rows)
 
 
@@ -47,12 +47,12 @@ def place(row: Row, prefix: str = "") -> tuple[int, int, str, int]:
 
 
 def clusters(tables: Tables) -> list[str]:
-    """The ids of all clusters that any table speaks of."""
+    """Return the ids of all clusters in any table."""
     return sorted({text(row, "cluster") for rows in tables.values() for row in rows if row.get("cluster") is not None})
 
 
 def by_cluster(tables: Tables, *names: str) -> Mapping[str, Tables]:
-    """These tables as each cluster has them, empty where it has no rows; from one pass over all rows."""
+    """Return these tables for each cluster, empty if it has no rows; from one pass over all rows."""
     found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {name: [] for name in names})
     for name in names:
         for row in of(tables, name):
@@ -61,7 +61,7 @@ def by_cluster(tables: Tables, *names: str) -> Mapping[str, Tables]:
 
 
 def rows_of(table: Table, tables: Tables) -> list[dict[str, object]]:
-    """The rows of a table with all of its columns, and no others, in their order."""
+    """Yield the rows of a table with exactly its columns, in their order."""
     names = [column.name for column in table.columns]
     return [{name: row.get(name) for name in names} for row in of(tables, table.name)]
 
@@ -70,12 +70,12 @@ _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:µs|ms|s|min|h|d)\b)")
 
 
 def unbroken(sentence: str) -> str:
-    """The same with no line break between a number and its unit."""
+    """Return a sentence without line breaks between a number and its unit."""
     return _BEFORE_UNIT.sub("\u00a0", sentence)
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 partition``, ``1,234 partitions``."""
+    """Return a count such as ``1 partition`` or ``1,234 partitions``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -87,12 +87,12 @@ def sign(start_bound: object, end_bound: object) -> str:
 
 
 def at_command(ms: int, logs: Sequence[str]) -> str:
-    """The command that shows the cluster as it was at a moment; empty without logs that it can read."""
+    """Return the command that shows the cluster at a moment; empty without logs that it can read."""
     if not logs:
         return ""
     return shlex.join(["controllerctl", "replay", "at", "--time", moment(ms), *logs])
 
 
 def joined(parts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Join texts: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""

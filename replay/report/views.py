@@ -1,4 +1,4 @@
-"""The tables of the page: which columns they show, how, and the rows as compact data for the page's script.
+"""The tables of the page: their columns, and their rows as compact data for the page's script.
 
 A column is sent once, not once per row: texts as indexes into a list of distinct ones, numbers as they are.
 """
@@ -22,7 +22,7 @@ number with a bar; ``ids``: brokers.
 
 
 class Col(NamedTuple):
-    """A column; ``minor`` ones are only shown where there is room, and in the details of a row."""
+    """A column; a ``minor`` one is only shown on wide screens, and in the details of a row."""
 
     key: str
     label: str
@@ -38,7 +38,7 @@ class ReportView(NamedTuple):
     title: str
     columns: tuple[Col, ...]
     sort: str
-    """Key of the column by which it is sorted at first, with ``-`` for the largest first."""
+    """The key of the column by which it is sorted at first, with ``-`` for the largest first."""
     empty: str
     """The sentence in place of an empty table."""
     details: tuple[Col, ...] = ()
@@ -295,7 +295,7 @@ _PERCENTILES: Final = ("p50", "p95", "p99", "max")
 
 
 class Data(NamedTuple):
-    """A table as the script gets it; ``left_out`` rows are only in the other files, or nowhere."""
+    """A table for the script; the page does not contain the ``left_out`` rows."""
 
     view: ReportView
     rows: int
@@ -304,7 +304,7 @@ class Data(NamedTuple):
 
 
 def data(view: ReportView, tables: Tables, meta: ReportMetadata, *, many_clusters: bool) -> Data:
-    """The rows of a table, at most ``MOST_ROWS``: the first in its order."""
+    """Return the first rows of a table in its order, at most ``MOST_ROWS``."""
     rows = of(tables, view.name)
     shown = _first(rows, view)
     columns = (_CLUSTER, *view.columns) if many_clusters else view.columns
@@ -326,7 +326,7 @@ def data(view: ReportView, tables: Tables, meta: ReportMetadata, *, many_cluster
 
 
 def _by_column(rows: Iterable[Row], keys: Iterable[str]) -> dict[str, list[object]]:
-    """The values of each column, from one pass over the rows: an engine may make them anew for every pass."""
+    """Return the values of each column, from one pass over the rows: an engine may decode them in every pass."""
     columns: dict[str, list[object]] = {key: [] for key in keys}
     for row in rows:
         for key, column in columns.items():
@@ -346,7 +346,7 @@ def _first(rows: Sequence[Row], view: ReportView) -> Sequence[Row]:
 
 
 def _keys(columns: Iterable[Col], view: ReportView) -> list[str]:
-    """The columns of the rows that are needed to show these."""
+    """Return the keys of the columns that a view needs."""
     keys: dict[str, None] = dict.fromkeys(filter(None, (view.facet, view.when)))
     for column in columns:
         match column.kind:
@@ -362,7 +362,7 @@ def _keys(columns: Iterable[Col], view: ReportView) -> list[str]:
 
 
 def _encoded(values: Sequence[object]) -> object:
-    """A column: texts as distinct ones with indexes, -1 for null; everything else as it is."""
+    """Encode a column: texts as distinct texts with indexes, -1 for null; other values unchanged."""
     if not any(isinstance(value, str) for value in values):
         return values
     distinct: dict[str, int] = {}

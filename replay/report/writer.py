@@ -1,4 +1,4 @@
-"""Writes a report: ``report.html``, ``report.json`` and ``report.md``."""
+"""Write a report: ``report.html``, ``report.json`` and ``report.md``."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from replay.report.values import rows_of
 
 
 def document(tables: Tables, meta: ReportMetadata) -> bytes:
-    """The report as JSON: the verdict, what it is made of, and every table whole."""
+    """Return the report as JSON: the verdict, the metadata, and every complete table."""
     result = verdict(tables, meta)
     report = {
         "verdict": {"sentence": result.sentence, "level": result.level},
@@ -29,9 +29,9 @@ def document(tables: Tables, meta: ReportMetadata) -> bytes:
 
 
 def write_report(tables: Tables, meta: ReportMetadata, folder: Path) -> list[Path]:
-    """Write the page, the JSON and the Markdown; the paths. Each appears whole or not at all.
+    """Write the page, the JSON and the Markdown; return the paths. Each file appears complete or not at all.
 
-    :raises OSError: the folder cannot be made or written.
+    :raises OSError: the folder cannot be created or written
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {
@@ -43,7 +43,7 @@ def write_report(tables: Tables, meta: ReportMetadata, folder: Path) -> list[Pat
 
 
 def written(path: Path, content: bytes) -> Path:
-    """Write a file, which appears whole or not at all; return the path."""
+    """Write a file, which appears complete or not at all; return the path."""
     draft = path.with_name(f".{path.name}.part")
     draft.write_bytes(content)
     return draft.replace(path)
@@ -60,9 +60,9 @@ ARROW: Final[Mapping[Type, pa.DataType]] = {
 
 
 def write_parquet(tables: Tables, folder: Path) -> list[Path]:
-    """Write each table that was computed as ``NAME.parquet`` (zstd), empty ones too; the paths.
+    """Write each calculated table as ``NAME.parquet`` (zstd), empty ones too; return the paths.
 
-    :raises OSError: the folder cannot be made or written.
+    :raises OSError: the folder cannot be created or written
     """
     folder.mkdir(parents=True, exist_ok=True)
     return [_write(table, tables, folder / f"{table.name}.parquet") for table in TABLES if table.name in tables]

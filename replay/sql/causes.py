@@ -57,7 +57,7 @@ LEFT JOIN said a ON a.cluster = s.cluster AND a.node = s.node AND a.boot = s.boo
 LEFT JOIN snapshots p
     ON p.cluster = s.cluster AND p.node = s.node AND p.boot = s.boot AND p.event = s.event AND p.epoch = s.epoch
 """
-"""By event that began a window, where events have numbers."""
+"""One row for each event that began a window, where events have numbers."""
 
 WINDOWS: Final = """
 SELECT w.cluster, w.topic, w.partition, w.start_ms, w.end_ms, w.duration_us, w.start_bound, w.end_bound, w.ended_by,

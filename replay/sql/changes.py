@@ -1,8 +1,8 @@
 """Changes of leaders and ISRs, elections and churn.
 
-A leadership is compared with the one before it of the same partition, in the order of what controllers wrote down;
-repetitions (snapshots, records that were read twice) change nothing. A smaller version of the state znode than before
-is another partition of the same name: the topic was deleted and created anew.
+A leadership is compared with the previous one of the same partition, in the order of the records. Repetitions
+(snapshots, records that were read twice) are no change. A smaller version of the state znode belongs to another
+partition of the same name: the topic was deleted and created again.
 """
 
 from typing import Final
@@ -92,4 +92,4 @@ SELECT cluster, topic, partition, CAST(SUM(leader_changes) AS BIGINT) AS leader_
 FROM counts
 GROUP BY cluster, topic, partition
 """
-"""A leader that is lost and one that is found are two changes; a replaced ISR is neither shrink nor expand."""
+"""The loss of a leader and the next election are two changes. A replaced ISR is neither shrink nor expand."""

@@ -1,7 +1,7 @@
-"""Windows that belong together, and what happened around them.
+"""Incidents, and the records around them. A window is a time in which a partition has no leader.
 
-Windows no more than a minute apart are one incident. One that still lasts joins by its start alone: it would swallow
-everything that came after it.
+Windows no more than a minute apart are one incident. An open window joins an incident by its start alone, because its
+end is unknown and every later window would join it.
 """
 
 from typing import Final
@@ -89,7 +89,7 @@ SELECT cluster, ts_ms, node, boot, epoch, seq, event, kind,
 FROM rare
 GROUP BY cluster, ts_ms, node, boot, epoch, seq, event, kind
 """
-"""One row per record; what a snapshot only repeats is left out."""
+"""One row per record; repetitions in snapshots are left out."""
 
 MOMENTS: Final = """
 WITH grouped AS (
@@ -156,6 +156,7 @@ QUALIFY ROW_NUMBER() OVER (
         seq NULLS FIRST, kind NULLS FIRST, text NULLS FIRST
 ) <= 200
 """
-"""The 200 worst of each cluster, and of each the 200 moments that say most: first of stretches of the log, so that none
-of the sorts grows with it. Incidents are more than a minute apart, so what is near the one cannot be near the next.
+"""The 200 worst incidents of each cluster, and the 200 most important moments of each. The moments are first selected
+within stretches of the log, so that no sort grows with the log. Incidents are more than a minute apart, so a moment
+near one incident cannot be near the next.
 """

@@ -1,7 +1,7 @@
-"""Reassignments and deletions: from being asked for to their end, and what they waited for.
+"""Reassignments and deletions: from the request to the end, and the reasons of their waits.
 
-A move that another controller finished without a record ends with the opening snapshot that does not show it any
-more.
+A reassignment that another controller finished without a record ends with the first opening snapshot that does not
+contain it. An opening snapshot is the one that a controller writes at the beginning of its term.
 """
 
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 MOVED: Final = """
 SELECT DISTINCT cluster, topic, partition FROM facts WHERE kind = 'reassignment' AND epoch > 0
 """
+"""The partitions that were reassigned."""
 
 MOVE_FACTS: Final = """
 SELECT f.cluster, f.topic, f.partition, f.epoch, f.node, f.boot, f.seq, f.row, f.ts_ms, f.mono_us,
@@ -26,6 +27,8 @@ FROM facts f
 JOIN moved m ON m.cluster = f.cluster AND m.topic = f.topic
 WHERE f.epoch > 0 AND f.kind = 'topics_forgotten'
 """
+"""The facts about these partitions that show a reassignment and its end. ``was_read``: the fact is in an opening
+snapshot, so the controller has read it from ZooKeeper."""
 
 MOVE_STEPS: Final = """
 WITH running AS (
@@ -50,7 +53,8 @@ SELECT *,
         ) AS number
 FROM running
 """
-"""Numbered by reassignment from 1; what follows the end of one still has its number."""
+"""Steps, numbered by reassignment from 1; rows behind the end of a reassignment still have its number. ``ran`` is 1 if
+a reassignment was in progress before the step."""
 
 MOVES: Final = """
 WITH begins AS (
@@ -98,6 +102,7 @@ LEFT JOIN assigned a
 LEFT JOIN ends e
     ON e.cluster = b.cluster AND e.topic = b.topic AND e.partition = b.partition AND e.number = b.number
 """
+"""One row for each reassignment. One without an end of its own ends where the next one of its partition begins."""
 
 REASSIGNMENTS: Final = """
 WITH isrs AS (
@@ -144,17 +149,19 @@ LEFT JOIN lasts l
 LEFT JOIN caught c
     ON c.cluster = m.cluster AND c.topic = m.topic AND c.partition = m.partition AND c.number = m.number
 """
+"""``absent`` are the added replicas outside the ISR. ``caught`` is the last time at which none was absent any more."""
 
-DOOMED: Final = """
+DELETED_TOPICS: Final = """
 SELECT DISTINCT cluster, topic FROM facts WHERE kind = 'deletion' AND epoch > 0
 """
+"""The topics whose deletion was requested."""
 
 DELETION_STEPS: Final = """
 WITH reported AS (
     SELECT f.cluster, f.topic, f.epoch, f.node, f.boot, f.seq, f.row, f.event, f.ts_ms, f.mono_us, f.source, f.reason,
         CASE f.kind WHEN 'deletion' THEN f.after ELSE 'forgotten' END AS step, n.next_opening
     FROM facts f
-    JOIN doomed d ON d.cluster = f.cluster AND d.topic = f.topic
+    JOIN deleted_topics d ON d.cluster = f.cluster AND d.topic = f.topic
     JOIN next_openings n ON n.cluster = f.cluster AND n.epoch = f.epoch
     WHERE f.epoch > 0 AND f.kind IN ('deletion', 'topics_forgotten')
 ),
@@ -174,7 +181,7 @@ SELECT *,
     ) AS number
 FROM followed
 """
-"""Numbered by deletion from 1. What is still to be deleted is queued anew by every term."""
+"""Steps, numbered by deletion from 1. Every term queues the unfinished deletions again."""
 
 DELETIONS: Final = """
 WITH states AS (

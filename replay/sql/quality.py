@@ -1,8 +1,8 @@
-"""The sources of the facts, and what the logs lack.
+"""The sources of the facts, and the gaps and damage of the logs.
 
-Numbers of records and their chain are checked stretch by stretch, by sums that are equal where every line follows the
-one before it: no memory grows with the log, and nothing is sorted. Only the lines of a stretch where they differ, and
-the ends of stretches, are followed one by one.
+The numbers of records and their hash chain are checked in stretches of 65,536 numbers, by sums that are equal if every
+line follows the one before it. No memory grows with the log, and nothing is sorted. Only the lines of a stretch with
+different sums, and the ends of stretches, are compared one by one.
 """
 
 from typing import Final
@@ -20,8 +20,8 @@ SELECT
 FROM facts
 GROUP BY cluster, source, node, boot
 """
-"""A torn tail was never a record, and what is said of a whole file is none. A file in which nothing is written has no
-moment: its facts are stamped 0."""
+"""Torn tails, and facts about whole files, are no records. A file without a record has no time: its facts have the time
+0."""
 
 
 STRETCHES: Final = """
@@ -34,9 +34,9 @@ FROM facts
 WHERE source = 'audit' AND row = 0 AND seq IS NOT NULL AND kind NOT IN ('damaged', 'torn_tail')
 GROUP BY cluster, node, boot, stretch
 """
-"""In a whole stretch every number has one line, and every line names the hash of the one before: then all that is said
-of hashes is said twice, but for the ends. By chance one damaged stretch in 2 ** 46 looks whole, the width of what is
-summed up; `controllerctl audit verify` finds manipulation."""
+"""In a complete stretch every number has one line, and every line contains the hash of the line before. Every hash then
+occurs twice, except at the ends. The sums have 46 bits, so one damaged stretch in 2 ** 46 is missed by chance.
+`controllerctl audit verify` finds manipulation."""
 
 SEAMS: Final = """
 WITH lines AS (
@@ -74,7 +74,7 @@ SELECT cluster, node, boot, seq, file, line, seq_before, file_before,
 FROM joined
 WHERE NOT follows AND (seq <> seq_before + 1 OR prev <> hash_before)
 """
-"""Lines that do not follow the line before them. Those of Kafka's own logs have no numbers of their own."""
+"""Lines that do not follow the line before them. Lines of Kafka's own logs have no numbers, so they are left out."""
 
 COPIES: Final = """
 SELECT cluster, node, boot, seq, file, line FROM seams WHERE seq = seq_before
@@ -113,7 +113,7 @@ SELECT cluster, node, boot, reached_seq + 1 AS first_seq, first_seq - 1 AS last_
 FROM reached
 WHERE first_seq > reached_seq + 1
 """
-"""Numbers that no line has and no gap explains. What precedes the first line of a boot is not missing."""
+"""Numbers that no line has and no gap explains. Numbers before the first line of a boot do not count as missing."""
 
 QUALITY: Final = """
 WITH found AS (

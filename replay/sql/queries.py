@@ -1,12 +1,12 @@
 """The queries over the view ``facts`` (see ``replay.facts.schema``), one text for DuckDB and Spark SQL.
 
-Each text is a SELECT over ``facts`` and over what stands before it in ``QUERIES``; an engine gives its result that name
-(as a table: most are read more than once). Names that ``replay.facts.tables`` does not have are steps in between.
+Each text is a SELECT over ``facts`` and over results before it in ``QUERIES``; an engine gives its result that name (as
+a table, because most are read more than once). Names that ``replay.facts.tables`` does not have are intermediate steps.
 
-The texts are Spark SQL. What DuckDB has under another name is in ``replay.local.duck``: the functions
-GET_JSON_OBJECT, ARRAY_JOIN, ARRAY_EXCEPT and XXHASH64 as macros, and where LAST_VALUE wants its IGNORE NULLS. What both
-have and understand differently is not used: division only of whole numbers that leave no rest, and an order says where
-nulls go. Nor is NOT EXISTS, for which DuckDB keeps all rows that it is asked about: ANTI JOIN keeps only the others.
+The texts are Spark SQL. ``replay.local.duck`` translates the differences of DuckDB: the functions GET_JSON_OBJECT,
+ARRAY_JOIN, ARRAY_EXCEPT and XXHASH64 as macros, and the position of IGNORE NULLS in LAST_VALUE. Features that the two
+define differently are not used: only whole numbers are divided, without a remainder, and every order names the position
+of nulls. NOT EXISTS is not used either: DuckDB keeps all rows of its subquery, while ANTI JOIN keeps only the others.
 """
 
 import re
@@ -53,7 +53,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "move_steps": moves.MOVE_STEPS,
     "moves": moves.MOVES,
     "reassignments": moves.REASSIGNMENTS,
-    "doomed": moves.DOOMED,
+    "deleted_topics": moves.DELETED_TOPICS,
     "deletion_steps": moves.DELETION_STEPS,
     "deletions": moves.DELETIONS,
     "terms": terms.TERMS,
@@ -69,7 +69,7 @@ READS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def needed(names: Collection[str]) -> list[str]:
-    """The queries that must run for these results, in their order. Names that no query has are passed over."""
+    """Return the queries that must run for these results, in their order. Unknown names are ignored."""
     found: set[str] = set()
     for name in reversed(list(QUERIES)):
         if name in names or name in found:

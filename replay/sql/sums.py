@@ -99,4 +99,4 @@ JOIN buckets b ON b.cluster = s.cluster AND b.from_us < s.end_us AND b.from_us +
 WHERE s.lost_us > 0
 GROUP BY s.cluster, s.topic, b.from_us, b.width_us
 """
-"""About a hundred buckets over all windows, the narrowest of a few usual widths that do; empty ones are left out."""
+"""About a hundred buckets over all windows, of the narrowest usual width that suffices; empty ones are left out."""

@@ -1,4 +1,4 @@
-"""The terms: the controller, their begin, and how they ended."""
+"""The terms of controllers: when and how each term began and ended."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""The times that events waited and ran, and that brokers took to answer.
+"""The waiting and running times of events, and the response times of brokers.
 
-Percentiles are exact, by nearest rank: the smallest value that at least so many of a hundred do not exceed. Equal
-values are counted first, so what is sorted is no longer than the number of different ones.
+Percentiles are exact, by nearest rank: p95 is the smallest value that at least 95 of 100 values do not exceed. Equal
+values are counted first, so that only the different values are sorted.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ FROM facts
 WHERE kind IN ('event_begin', 'event_end')
 GROUP BY cluster, node, boot, event, term
 """
-"""Kafka's logs number no events; the only ones they show are the starts of terms."""
+"""Events of Kafka's own logs have no numbers. Those logs show only the events that begin terms, one for each term."""
 
 EVENTS: Final = """
 WITH counted AS (

@@ -1,18 +1,19 @@
 """The windows in which partitions had no leader.
 
-A partition is followed in the order of what controllers wrote down (epoch, node, boot, number), never by the clock:
+A partition is followed in the order of the records (epoch, node, boot, number), never by the clock:
 
 - It loses its leader when it becomes offline or its leadership says -1, whichever comes first, and has one again when
   it is online and its leadership names one, whichever comes last.
-- Nothing counts from the moment on in which the deletion of its topic is asked for: such a window ends `deleted`, and
-  one that the deletion itself opened is none.
-- A new partition counts only if it is still without a leader at the end of the event that created it (where events have
-  no numbers: if a controller refused to elect one). Then its window begins with its creation.
-- What an opening snapshot repeats changes nothing. A window that the first event of a term shows may have begun at any
-  time before (`not after`), and so may one that ends with a leader read from a snapshot have ended. A partition that is
-  missing in the next opening snapshot ends `unknown`, at its beginning.
-- A window in Kafka's own logs ends where a broker says that it leads, if its log is there; else where the controller
-  elected it, and truly no sooner (`not before`).
+- A window that is open when the deletion of its topic is requested ends there, as `deleted`. After that none opens. A
+  window that the event of the deletion both opened and ended is left out. Kafka's own logs have no numbers of events:
+  there a window that a deletion ended is left out if it was shorter than a second.
+- A new partition counts only if it is still without a leader at the end of the event that created it. In logs without
+  numbers of events it counts only if an election for it was refused. Its window begins with its creation.
+- Repetitions in the opening snapshot of a term are no change. A window that is first seen in such a snapshot began then
+  or earlier: its start is `not after`. A window that ends with a leader read from a snapshot ended then or earlier: its
+  end is `not after`. If a partition is missing in the next opening snapshot, its window ends there, as `unknown`.
+- A window in Kafka's own logs ends where a broker says that it leads, if the log of that broker is there. Otherwise it
+  ends with the election by the controller, and the real end is then or later (`not before`).
 """
 
 from typing import Final
@@ -27,7 +28,7 @@ FROM facts
 WHERE kind IN ('snapshot_begin', 'snapshot_end') AND epoch > 0
 GROUP BY cluster, node, boot, epoch, event
 """
-"""By event: that of the term's opening, and 0 for all that were taken between the events of a boot."""
+"""One row per event with a snapshot: the event that opened the term; 0 stands for all periodic snapshots of a boot."""
 
 OPENINGS: Final = """
 SELECT cluster, epoch, node, boot, event, first_seq, begin_ms, begin_us
@@ -57,8 +58,8 @@ WHERE epoch > 0 AND (
     OR (kind = 'partition_state' AND (before = 'OfflinePartition' OR after IN ('OfflinePartition', 'NewPartition')))
 )
 """
-"""Partitions that ever lacked a leader. A result of its own, as others that what follows is joined with: an engine that
-knows how small it is keeps it in memory, and not the facts."""
+"""Partitions that ever lacked a leader. It is a result of its own, because later queries join with it: an engine that
+knows its small size keeps this result in memory instead of the facts."""
 
 LEADER_FACTS: Final = """
 WITH reported AS (
@@ -85,7 +86,7 @@ placed AS (
 )
 SELECT * FROM placed WHERE kind <> 'assignment' OR in_snapshot
 """
-"""All that was said of partitions that ever lacked a leader; the rest of a healthy cluster is left out early."""
+"""All facts about partitions that ever lacked a leader; the other partitions are left out early."""
 
 LEADER_STATES: Final = """
 WITH neighbours AS (
@@ -121,7 +122,7 @@ own AS (
             WHEN kind = 'topics_forgotten' OR was_absent THEN -2 END AS own_last_leader,
         CASE WHEN kind = 'leadership' THEN in_snapshot END AS own_read,
         CASE WHEN kind = 'deletion' THEN TRUE
-            WHEN kind = 'topics_forgotten' OR was_absent OR epoch <> epoch_before THEN FALSE END AS own_doomed,
+            WHEN kind = 'topics_forgotten' OR was_absent OR epoch <> epoch_before THEN FALSE END AS own_requested,
         CASE WHEN kind = 'decision' THEN unclean
             WHEN after IN ('OfflinePartition', 'NewPartition') OR leader < 0 THEN FALSE END AS own_unclean
     FROM marked
@@ -134,7 +135,7 @@ carried AS (
         LAST_VALUE(own_last_leader) IGNORE NULLS OVER w AS last_leader,
         LAST_VALUE(leader_epoch) IGNORE NULLS OVER w AS leader_epoch,
         LAST_VALUE(own_read) IGNORE NULLS OVER w AS was_read,
-        LAST_VALUE(own_doomed) IGNORE NULLS OVER w AS doomed,
+        LAST_VALUE(own_requested) IGNORE NULLS OVER w AS deletion_requested,
         LAST_VALUE(own_unclean) IGNORE NULLS OVER w AS unclean
     FROM own
     WINDOW w AS (
@@ -144,12 +145,18 @@ carried AS (
     )
 )
 SELECT *,
-    CASE WHEN COALESCE(doomed, FALSE) OR COALESCE(state, '') = 'NonExistentPartition' THEN 0
+    CASE WHEN COALESCE(deletion_requested, FALSE) OR COALESCE(state, '') = 'NonExistentPartition' THEN 0
         WHEN state IN ('OfflinePartition', 'NewPartition') OR leader = -1 THEN 1
         ELSE 0 END AS lacks
 FROM carried
 """
-"""After each of these facts: what was known of the partition, and whether it lacked a leader."""
+"""The known state of the partition after each of these facts, and whether it lacked a leader.
+
+- `was_absent`: an opening snapshot between the fact before and this one lacks the partition.
+- `will_be_absent`: the next opening snapshot after this fact lacks the partition.
+- A leader of -2 is not known; -1 is Kafka's value for no leader.
+- `lacks` is 1 if the partition had no leader after this fact.
+"""
 
 LEADER_SPANS: Final = """
 WITH edges AS (
@@ -189,11 +196,11 @@ SELECT cluster, topic, partition, number,
         THEN 1 ELSE 0 END) AS refusals,
     MAX(CASE WHEN lacks = 0 AND unclean AND NOT was_read THEN 1 ELSE 0 END) AS unclean,
     MAX(CASE WHEN lacks = 0 THEN 1 ELSE 0 END) AS closed,
-    MAX(CASE WHEN lacks = 0 AND (doomed OR state = 'NonExistentPartition') THEN 1 ELSE 0 END) AS deleted,
+    MAX(CASE WHEN lacks = 0 AND (deletion_requested OR state = 'NonExistentPartition') THEN 1 ELSE 0 END) AS deleted,
     MAX(CASE WHEN lacks = 0 THEN ts_ms END) AS end_ms,
     MAX(CASE WHEN lacks = 0 THEN mono_us END) AS end_us,
     MAX(CASE WHEN lacks = 0 THEN
-        COALESCE(bound, CASE WHEN doomed OR state = 'NonExistentPartition' THEN NULL
+        COALESCE(bound, CASE WHEN deletion_requested OR state = 'NonExistentPartition' THEN NULL
             WHEN was_read THEN 'not after' WHEN source = 'kafka' THEN 'not before' END) END) AS end_bound,
     MAX(CASE WHEN lacks = 0 THEN leader END) AS leader_after,
     MAX(CASE WHEN lacks = 0 THEN leader_epoch END) AS leader_epoch,
@@ -255,4 +262,4 @@ SELECT *,
 FROM ended
 WHERE is_window
 """
-"""The windows, without what began them."""
+"""The windows, without their causes. `is_window` has the rules for new partitions and for deletions (see above)."""

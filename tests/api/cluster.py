@@ -1,4 +1,4 @@
-"""What the server's tests stand on: a small cluster in a snapshot, stub brokers, a controller task, and a client."""
+"""The fixtures of the server's tests: a small cluster in a snapshot, stub brokers, a controller task, and a client."""
 
 import asyncio
 import time
@@ -81,8 +81,8 @@ def new_snapshot(role: Role = Role.ACTIVE) -> ClusterSnapshot:
     return snapshot
 
 
-class StubBroker(ListeningFake):
-    """A broker's socket: answers ApiVersions, and to everything else an answer that names its id and the request."""
+class ApiStubBroker(ListeningFake):
+    """A broker's socket that answers ApiVersions, and any other request with its own id and the request itself."""
 
     def __init__(self, broker: int, ranges: Mapping[int, tuple[int, int]] = BROKER_RANGES) -> None:
         super().__init__()
@@ -90,11 +90,11 @@ class StubBroker(ListeningFake):
         self.ranges = ranges
         self.frames: list[bytes] = []
         self.is_silent = False
-        """Whether it leaves relayed requests unanswered."""
+        """Whether the broker leaves relayed requests unanswered."""
         self.settings: Mapping[str, tuple[str | None, int]] = {}
-        """What it says of itself, values with sources; without any it is no help to whoever asks for them."""
+        """Its settings, values with sources; without any, it answers DescribeConfigs like a relayed request."""
         self.is_hanging = False
-        """Whether it does not even say what it speaks."""
+        """Whether the broker leaves ApiVersions unanswered too."""
         self.endpoint = Endpoint("PLAINTEXT", HOST, 0)
 
     async def start(self) -> None:
@@ -116,7 +116,7 @@ class StubBroker(ListeningFake):
         return None if self.is_silent else frame[4:8] + b"answer of %d to " % self.id + frame
 
     def _described(self, head: RequestHeader) -> bytes:
-        """The settings: all of them, whichever were asked for."""
+        """The answer to DescribeConfigs: all settings, without regard to the names in the request."""
         rows = [
             {"name": name, "value": value, "config_source": source, "synonyms": ()}
             | {"read_only": False, "is_sensitive": False}
@@ -128,7 +128,7 @@ class StubBroker(ListeningFake):
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for something to become true; fail the test if it does not."""
+    """Poll until a condition holds; fail the test if it does not hold in time."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             if condition():
@@ -141,13 +141,13 @@ Handler = Callable[[Event], object]
 
 @dataclass
 class Cluster:
-    """A running server and what it stands on."""
+    """A running server with its snapshot, queue, audit log and brokers."""
 
     snapshot: ClusterSnapshot
     queue: EventQueue
     server: KafkaServer
     audit: RecordingAudit
-    brokers: dict[int, StubBroker] = field(default_factory=dict)
+    brokers: dict[int, ApiStubBroker] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     clients: list["Client"] = field(default_factory=list)
     handler: Handler | None = None
@@ -158,8 +158,8 @@ class Cluster:
         self.clients.append(client)
         return client
 
-    async def add_broker(self, broker: int, ranges: Mapping[int, tuple[int, int]] = BROKER_RANGES) -> StubBroker:
-        stub = self.brokers[broker] = StubBroker(broker, ranges)
+    async def add_broker(self, broker: int, ranges: Mapping[int, tuple[int, int]] = BROKER_RANGES) -> ApiStubBroker:
+        stub = self.brokers[broker] = ApiStubBroker(broker, ranges)
         await stub.start()
         self.set_live(*self.brokers)
         return stub
@@ -170,7 +170,7 @@ class Cluster:
         }
 
     async def run(self) -> None:
-        """The controller: takes one event after the other and answers what the test's handler says."""
+        """Act as the controller: take one event after the other, and answer with the result of the test's handler."""
         while True:
             queued = await self.queue.take()
             self.events.append(queued.event)
@@ -200,13 +200,13 @@ async def running(
     between_brokers: Collection[str] | None = None,
     listener: ServerListener = LISTENER,
 ) -> AsyncIterator[Cluster]:
-    picture = snapshot or new_snapshot()
+    shown = snapshot or new_snapshot()
     queue = EventQueue(lambda: 0.0)
     audit = RecordingAudit()
     server = KafkaServer(
         [listener],
         queue,
-        picture,
+        shown,
         NODE_ID,
         audit=audit,
         limits=limits,
@@ -219,7 +219,7 @@ async def running(
         between_brokers=between_brokers,
     )
     await server.start()
-    cluster = Cluster(picture, queue, server, audit, handler=handler)
+    cluster = Cluster(shown, queue, server, audit, handler=handler)
     for broker in range(1, brokers + 1):
         await cluster.add_broker(broker)
     controller = asyncio.create_task(cluster.run())
@@ -236,7 +236,7 @@ async def running(
 
 
 class Client:
-    """A client that speaks kio, and raw bytes where a test wants to misbehave."""
+    """A client that encodes requests with kio, or sends raw bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -273,7 +273,7 @@ class Client:
 
 
 def new_request(api_key: int, version: int, values: Mapping[str, object]) -> Any:
-    """A request entity; whatever is not given gets a plain value of its type."""
+    """A request entity; fields that are not given get a plain value of their type."""
     kind = request_type(api_key, version)
     return fill(kind, {**_plain_values(kind), **values})
 

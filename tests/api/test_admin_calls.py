@@ -1,4 +1,4 @@
-"""What operators ask: the event that each request becomes, and the answer that each reply becomes."""
+"""Requests of operators: the event that each request becomes, and the answer that each reply becomes."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -58,8 +58,8 @@ def moved(entity: Any) -> dict[TopicPartition, tuple[KafkaError, str | None]]:
     }
 
 
-def asker(event: Event, version: int) -> Requester:
-    """Who it must be that asked: somebody without a name, by this version, from the address of the connection."""
+def expected_requester(event: Event, version: int) -> Requester:
+    """The expected requester: an anonymous principal, this version, and the address of the connection."""
     assert isinstance(event, ReplicaLeaderElection | ApiPartitionReassignment | UpdateFeatures)
     assert event.by is not None
     assert event.by.peer.startswith("127.0.0.1")
@@ -73,7 +73,7 @@ def show_leader(snapshot: ClusterSnapshot, leader: int) -> None:
 
 
 class MayOnly:
-    """An authorizer that allows a few operations, and knows what it was asked."""
+    """An authorizer that allows these operations alone."""
 
     def __init__(self, *allowed: AclOperation) -> None:
         self.allowed = allowed
@@ -95,33 +95,33 @@ class MayOnly:
         (2, 1, ElectionType.UNCLEAN),
     ],
 )
-async def test_a_wish_for_elections_becomes_an_event(version: int, asked: int, meant: ElectionType) -> None:
+async def test_an_elect_leaders_request_becomes_an_event(version: int, asked: int, meant: ElectionType) -> None:
     async with running(handler=lambda _: {ORDERS_0: ONE}) as cluster:
         client = await cluster.connect()
         await client.ask(43, version, election_type=asked, topic_partitions=named(ORDERS_0))
-        by = asker(cluster.events[0], version)
+        by = expected_requester(cluster.events[0], version)
         assert cluster.events == [ReplicaLeaderElection(frozenset({ORDERS_0}), meant, ElectionTrigger.ADMIN_CLIENT, by)]
 
 
-async def test_no_list_of_partitions_means_all_of_them() -> None:
+async def test_a_null_list_of_partitions_means_all_partitions() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         await client.ask(43, 2, election_type=0, topic_partitions=None)
-        by = asker(cluster.events[0], 2)
+        by = expected_requester(cluster.events[0], 2)
         assert cluster.events == [ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, by)]
 
 
-async def test_l1_an_empty_list_is_not_all_of_them() -> None:
+async def test_l1_an_empty_list_does_not_mean_all_partitions() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(43, 2, election_type=0, topic_partitions=())
         assert cluster.events[0] == ReplicaLeaderElection(
-            frozenset(), ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, asker(cluster.events[0], 2)
+            frozenset(), ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, expected_requester(cluster.events[0], 2)
         )
         assert elected(entity) == {}
 
 
-async def test_each_partition_gets_success_or_its_error_in_words_that_scripts_know() -> None:
+async def test_each_partition_gets_success_or_its_error_with_kafkas_text() -> None:
     outcomes = {
         ORDERS_0: ONE,
         ORDERS_1: KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -148,7 +148,7 @@ async def test_each_partition_gets_success_or_its_error_in_words_that_scripts_kn
         }
 
 
-async def test_when_all_were_asked_for_those_that_needed_none_are_left_out() -> None:
+async def test_an_election_of_all_partitions_leaves_out_partitions_that_need_none() -> None:
     outcomes = {ORDERS_0: KafkaError.ELECTION_NOT_NEEDED, ORDERS_1: TWO, GONE: KafkaError.INVALID_TOPIC_EXCEPTION}
     async with running(handler=lambda _: outcomes) as cluster:
         client = await cluster.connect()
@@ -156,7 +156,7 @@ async def test_when_all_were_asked_for_those_that_needed_none_are_left_out() -> 
         assert elected(entity).keys() == {ORDERS_1, GONE}
 
 
-async def test_the_answer_waits_until_this_node_shows_the_new_leader() -> None:
+async def test_the_answer_waits_until_the_snapshot_has_the_new_leader() -> None:
     async with running(handler=lambda _: {ORDERS_0: TWO}) as cluster:
         client = await cluster.connect()
         answer = asyncio.create_task(client.ask(43, 2, election_type=0, topic_partitions=named(ORDERS_0)))
@@ -170,14 +170,14 @@ async def test_the_answer_waits_until_this_node_shows_the_new_leader() -> None:
         assert elected(await answer) == {ORDERS_0: (KafkaError.NONE, None)}
 
 
-async def test_a_leader_that_does_not_show_in_time_is_a_timeout_beside_the_others() -> None:
+async def test_a_leader_that_the_snapshot_lacks_in_time_is_a_timeout_beside_the_others() -> None:
     async with running(handler=lambda _: {ORDERS_0: TWO, ORDERS_1: TWO}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(43, 2, election_type=0, topic_partitions=named(ORDERS_0, ORDERS_1), timeout=ms(50))
         assert elected(entity) == {ORDERS_0: (KafkaError.REQUEST_TIMED_OUT, None), ORDERS_1: (KafkaError.NONE, None)}
 
 
-async def test_nobody_waits_for_a_leader_that_a_deposed_controller_will_never_show() -> None:
+async def test_the_wait_for_a_leader_ends_when_the_instance_loses_the_role() -> None:
     async with running(handler=lambda _: {ORDERS_0: TWO}) as cluster:
         client = await cluster.connect()
         answer = asyncio.create_task(client.ask(43, 2, election_type=0, topic_partitions=named(ORDERS_0)))
@@ -190,7 +190,7 @@ async def test_nobody_waits_for_a_leader_that_a_deposed_controller_will_never_sh
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_a_kind_of_election_that_there_is_not_is_refused(version: int) -> None:
+async def test_an_unknown_election_type_is_refused(version: int) -> None:
     async with running() as cluster:
         client = await cluster.connect()
         entity = await client.ask(43, version, election_type=2, topic_partitions=named(ORDERS_0))
@@ -207,7 +207,7 @@ async def test_a_standby_refuses_each_partition_that_was_named(version: int) -> 
         assert getattr(entity, "error_code", KafkaError.NONE) == KafkaError.NONE
 
 
-async def test_a_standby_that_was_asked_for_all_does_not_look_as_if_there_was_nothing_to_do() -> None:
+async def test_a_standby_refuses_an_election_of_all_partitions_with_an_error() -> None:
     async with running(new_snapshot(Role.STANDBY)) as cluster:
         client = await cluster.connect()
         oldest = await client.ask(43, 0, topic_partitions=None)
@@ -216,7 +216,7 @@ async def test_a_standby_that_was_asked_for_all_does_not_look_as_if_there_was_no
         assert newest.error_code == KafkaError.NOT_CONTROLLER
 
 
-async def test_a_standby_that_never_led_hangs_up_where_the_version_has_no_other_way_to_refuse_all() -> None:
+async def test_a_standby_that_never_led_closes_the_connection_where_the_version_has_no_top_level_error() -> None:
     async with running(ClusterSnapshot(NODE_ID, cluster_id="the-cluster", role=Role.STANDBY)) as cluster:
         client = await cluster.connect()
         newest = await client.ask(43, 1, election_type=0, topic_partitions=None)
@@ -228,11 +228,11 @@ async def test_a_standby_that_never_led_hangs_up_where_the_version_has_no_other_
 # -- reassignments -----------------------------------------------------------------------------------------------------
 
 
-async def test_wanted_replicas_and_cancellations_become_one_event() -> None:
+async def test_targets_and_cancellations_become_one_event() -> None:
     async with running(handler=lambda _: {ORDERS_0: KafkaError.NONE, ORDERS_1: KafkaError.NONE}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (2, 3)), (ORDERS_1, None)))
-        by = asker(cluster.events[0], 0)
+        by = expected_requester(cluster.events[0], 0)
         assert cluster.events == [ApiPartitionReassignment(by, {ORDERS_0: replicas(2, 3), ORDERS_1: None})]
         assert (entity.error_code, entity.error_message) == (KafkaError.NONE, "")
         assert moved(entity) == {ORDERS_0: (KafkaError.NONE, None), ORDERS_1: (KafkaError.NONE, None)}
@@ -259,7 +259,7 @@ async def test_a_refused_list_of_replicas_is_explained(wanted: tuple[int, ...] |
         assert moved(entity) == {ORDERS_0: (KafkaError.INVALID_REPLICA_ASSIGNMENT, says)}
 
 
-async def test_l8_errors_stand_beside_the_partitions_that_go_on() -> None:
+async def test_l8_errors_are_returned_beside_reassignments_that_begin() -> None:
     outcomes = {
         ORDERS_0: KafkaError.NONE,
         ORDERS_1: KafkaError.NO_REASSIGNMENT_IN_PROGRESS,
@@ -275,11 +275,13 @@ async def test_l8_errors_stand_beside_the_partitions_that_go_on() -> None:
         }
 
 
-async def test_two_wishes_for_one_partition_are_refused_and_the_rest_goes_on() -> None:
+async def test_two_targets_for_one_partition_are_refused_and_the_others_begin() -> None:
     async with running(handler=lambda event: dict.fromkeys(event_targets(event), KafkaError.NONE)) as cluster:
         client = await cluster.connect()
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (1,)), (ORDERS_0, (2,)), (ORDERS_1, (1,))))
-        assert cluster.events == [ApiPartitionReassignment(asker(cluster.events[0], 0), {ORDERS_1: replicas(1)})]
+        assert cluster.events == [
+            ApiPartitionReassignment(expected_requester(cluster.events[0], 0), {ORDERS_1: replicas(1)})
+        ]
         assert moved(entity) == {
             ORDERS_0: (KafkaError.INVALID_REQUEST, "named twice"),
             ORDERS_1: (KafkaError.NONE, None),
@@ -291,14 +293,14 @@ def event_targets(event: Event) -> Mapping[TopicPartition, object]:
     return event.targets
 
 
-async def test_the_same_wish_twice_is_one_wish() -> None:
+async def test_the_same_target_twice_counts_once() -> None:
     async with running(handler=lambda _: {ORDERS_0: KafkaError.NONE}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (1,)), (ORDERS_0, (1,))))
         assert moved(entity) == {ORDERS_0: (KafkaError.NONE, None)}
 
 
-async def test_a_partition_that_the_reply_forgot_has_a_row_all_the_same() -> None:
+async def test_a_partition_that_the_reply_lacks_has_a_row_all_the_same() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         elections = await client.ask(43, 2, election_type=0, topic_partitions=named(ORDERS_0))
@@ -307,7 +309,7 @@ async def test_a_partition_that_the_reply_forgot_has_a_row_all_the_same() -> Non
         assert moved(reassignments) == {ORDERS_0: (KafkaError.UNKNOWN_SERVER_ERROR, None)}
 
 
-async def test_reassignments_under_way_are_listed_with_what_comes_and_goes() -> None:
+async def test_reassignments_under_way_are_listed_with_adding_and_removing_replicas() -> None:
     under_way = ReplicaAssignment(replicas(3, 1, 2), replicas(3), replicas(1, 2))
     async with running(handler=lambda _: {ORDERS_0: under_way, ORDERS_1: ReplicaAssignment(replicas(1))}) as cluster:
         client = await cluster.connect()
@@ -320,7 +322,7 @@ async def test_reassignments_under_way_are_listed_with_what_comes_and_goes() -> 
         assert (row.replicas, row.adding_replicas, row.removing_replicas) == ((3, 1, 2), (3,), (1, 2))
 
 
-async def test_l9_nothing_under_way_is_an_empty_list_without_error() -> None:
+async def test_l9_without_a_reassignment_the_list_is_empty_without_error() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(46, 0, topics=[{"name": "gone", "partition_indexes": (0, 1)}])
@@ -343,7 +345,7 @@ async def test_features_become_an_event_and_a_result_for_each(version: int) -> N
         entity = await client.ask(57, version, feature_updates=[feature("a"), feature("b", 0, 2)], validate_only=True)
 
         updates = {"a": FeatureUpdate(1, False), "b": FeatureUpdate(0, True)}
-        by = asker(cluster.events[0], version)
+        by = expected_requester(cluster.events[0], version)
         assert cluster.events == [UpdateFeatures(by, updates, validate_only=version == 1)]
         assert [(r.feature, r.error_code, r.error_message) for r in entity.results] == [
             ("a", KafkaError.NONE, None),
@@ -373,11 +375,11 @@ async def test_a_feature_that_is_named_twice_is_refused() -> None:
     async with running(handler=lambda _: {}) as cluster:
         client = await cluster.connect()
         entity = await client.ask(57, 1, feature_updates=[feature("x"), feature("x", 2)])
-        assert cluster.events == [UpdateFeatures(asker(cluster.events[0], 1), {})]
+        assert cluster.events == [UpdateFeatures(expected_requester(cluster.events[0], 1), {})]
         assert [(r.feature, r.error_code) for r in entity.results] == [("x", KafkaError.INVALID_REQUEST)]
 
 
-async def test_an_error_of_the_whole_request_stands_at_the_top() -> None:
+async def test_an_error_of_the_whole_request_is_at_the_top_level() -> None:
     async with running(handler=lambda _: KafkaError.INVALID_REQUEST) as cluster:
         client = await cluster.connect()
         entity = await client.ask(57, 1, feature_updates=[feature("x")])
@@ -385,7 +387,7 @@ async def test_an_error_of_the_whole_request_stands_at_the_top() -> None:
         assert entity.error_message == "Feature versioning system is disabled."
 
 
-# -- who may, and when nobody answers ----------------------------------------------------------------------------------
+# -- rights, and calls without a reply ---------------------------------------------------------------------------------
 
 ASKED: dict[int, dict[str, object]] = {
     43: {"election_type": 0, "topic_partitions": named(ORDERS_0)},
@@ -403,7 +405,7 @@ def errors_of(api_key: int, entity: Any) -> set[KafkaError]:
 
 @pytest.mark.parametrize(("api_key", "version"), NEWEST)
 @pytest.mark.parametrize("role", [Role.STARTING, Role.STANDBY, Role.STOPPING])
-async def test_an_instance_that_is_not_active_says_so_without_asking_the_queue(
+async def test_an_instance_that_is_not_active_answers_not_controller_without_an_event(
     role: Role, api_key: int, version: int
 ) -> None:
     async with running(new_snapshot(role)) as cluster:
@@ -430,7 +432,9 @@ async def test_a_call_that_ends_without_reply_is_answered_with_its_error(
 
 @pytest.mark.parametrize(("api_key", "version"), NEWEST)
 @pytest.mark.parametrize("right", [AclOperation.CLUSTER_ACTION, AclOperation.ALTER, AclOperation.DESCRIBE])
-async def test_altering_takes_alter_and_listing_takes_describe(right: AclOperation, api_key: int, version: int) -> None:
+async def test_changes_need_the_right_to_alter_and_lists_the_right_to_describe(
+    right: AclOperation, api_key: int, version: int
+) -> None:
     needed = AclOperation.DESCRIBE if api_key == 46 else AclOperation.ALTER
     async with running(handler=lambda _: CallFailed("asked"), authorizer=MayOnly(right)) as cluster:
         client = await cluster.connect()
@@ -441,14 +445,14 @@ async def test_altering_takes_alter_and_listing_takes_describe(right: AclOperati
         assert len(cluster.events) == (right is needed)
 
 
-async def test_java_gets_a_row_for_each_partition_beside_a_top_level_error() -> None:
+async def test_the_answer_has_a_row_for_each_partition_beside_a_top_level_error() -> None:
     async with running(authorizer=MayOnly()) as cluster:
         client = await cluster.connect()
         entity = await client.ask(45, 0, topics=moves((ORDERS_0, (1,)), (GONE, None)))
         assert moved(entity).keys() == {ORDERS_0, GONE}
 
 
-async def test_a_call_that_takes_too_long_is_hung_up_on() -> None:
+async def test_a_call_that_takes_too_long_closes_the_connection() -> None:
     async with running(handler=lambda _: NO_ANSWER, limits=ServerLimits(call_s=0.05)) as cluster:
         client = await cluster.connect()
         await client.send(bytes.fromhex("002e000000000001ffff00" + "0000ea60" + "00" + "00"))

@@ -1,4 +1,4 @@
-"""An operator's requests through the socket, the queue and the handlers, down to what is in ZooKeeper."""
+"""An operator's requests through the socket, the queue and the handlers, to the writes in ZooKeeper."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def topic_znode(world: World) -> dict[str, Any]:
 
 
 async def elect(client: Client, kind: int = 0, **partitions: Sequence[int]) -> dict[tuple[str, int], int]:
-    """Error by partition; all of them when none is named."""
+    """The errors by partition of an election, of all partitions if none is named."""
     wanted = [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()] or None
     entity = await client.ask(43, 2, election_type=kind, topic_partitions=wanted)
     assert entity.error_code == KafkaError.NONE
@@ -37,7 +37,7 @@ async def reassign(client: Client, replicas: Sequence[int] | None, topic: str = 
 
 
 async def moved_away() -> World:
-    """t-0 on 1, 2, led by 2 because 1 was away; u-0 on 1, led by 1. Both replicas are in sync again."""
+    """t-0 on [1, 2] is led by 2, because 1 was down; u-0 on [1] is led by 1. All replicas are in sync again."""
     world = await world_of(1, 2, 3)
     await with_topic(world, 1, 2)
     await with_topic(world, 1, name="u")
@@ -48,7 +48,7 @@ async def moved_away() -> World:
     return await world.settle()
 
 
-async def test_the_preferred_leader_is_elected_and_shown_before_the_answer() -> None:
+async def test_the_preferred_leader_is_elected_and_in_the_snapshot_before_the_answer() -> None:
     world = await moved_away()
     async with served(world) as client:
         assert await elect(client, t=[0, 7], u=[0]) == {
@@ -61,14 +61,14 @@ async def test_the_preferred_leader_is_elected_and_shown_before_the_answer() -> 
         assert (view.leader, world.state("t")[:2]) == (1, (1, 5))
 
 
-async def test_without_partitions_only_those_that_moved_are_in_the_answer() -> None:
+async def test_an_election_of_all_partitions_answers_only_for_leaders_that_moved() -> None:
     world = await moved_away()
     async with served(world) as client:
         assert await elect(client) == {("t", 0): KafkaError.NONE}
         assert await elect(client) == {}
 
 
-async def test_an_unclean_election_of_what_nobody_leads() -> None:
+async def test_an_offline_partition_gets_an_unclean_leader() -> None:
     world = await with_topic(await world_of(1, 2), 1, 2)
     world.die(2)
     await world.settle()
@@ -101,11 +101,11 @@ async def test_impossible_reassignments_are_refused_one_by_one() -> None:
     async with served(world) as client:
         for replicas in ((), (1, 1), (1, -1), (1, 9)):
             assert await reassign(client, replicas) == KafkaError.INVALID_REPLICA_ASSIGNMENT
-        assert await reassign(client, (1,), topic="nobody") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+        assert await reassign(client, (1,), topic="unknown") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
     assert world.zk.writes == []
 
 
-async def test_features_that_nobody_supports_are_refused() -> None:
+async def test_a_feature_that_no_broker_supports_is_refused() -> None:
     world = await world_of(1)
     async with served(world) as client:
         row = {"feature": "metadata.version", "max_version_level": 1, "upgrade_type": 1}

@@ -1,4 +1,4 @@
-"""AlterPartition by hand reads what kio writes, in every version and whatever the values."""
+"""The hand-written decoder of AlterPartition reads the bytes of kio, in every version and with any values."""
 
 from uuid import UUID
 
@@ -16,21 +16,21 @@ from wire.primitives import topic_id_text
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 ISRS = st.lists(INT32.map(BrokerId), max_size=5) | st.lists(st.just(BrokerId(7)), min_size=126, max_size=128)
-WISHES = st.builds(ProposedIsr, INT32, INT32, ISRS.map(tuple), st.sampled_from(LeaderRecoveryState))
-TOPICS = st.lists(st.tuples(st.uuids(), st.lists(st.tuples(INT32, WISHES), max_size=4)), max_size=3)
+PROPOSALS = st.builds(ProposedIsr, INT32, INT32, ISRS.map(tuple), st.sampled_from(LeaderRecoveryState))
+TOPICS = st.lists(st.tuples(st.uuids(), st.lists(st.tuples(INT32, PROPOSALS), max_size=4)), max_size=3)
 
 
 def rows(partitions: list[tuple[int, ProposedIsr]]) -> list[dict[str, object]]:
     return [
         {
             "partition_index": index,
-            "leader_epoch": wish.leader_epoch,
-            "partition_epoch": wish.partition_epoch,
-            "new_isr": wish.isr,
-            "new_isr_with_epochs": [{"broker_id": member} for member in wish.isr],
-            "leader_recovery_state": int(wish.recovery_state),
+            "leader_epoch": proposal.leader_epoch,
+            "partition_epoch": proposal.partition_epoch,
+            "new_isr": proposal.isr,
+            "new_isr_with_epochs": [{"broker_id": member} for member in proposal.isr],
+            "leader_recovery_state": int(proposal.recovery_state),
         }
-        for index, wish in partitions
+        for index, proposal in partitions
     ]
 
 
@@ -38,8 +38,8 @@ def name_of(topic_id: UUID, version: int) -> str:
     return str(topic_id) if version < 2 else topic_id_text(topic_id.bytes) or ""
 
 
-def seen(wish: ProposedIsr, version: int) -> ProposedIsr:
-    return wish if version >= 1 else wish._replace(recovery_state=LeaderRecoveryState.RECOVERED)
+def seen(proposal: ProposedIsr, version: int) -> ProposedIsr:
+    return proposal if version >= 1 else proposal._replace(recovery_state=LeaderRecoveryState.RECOVERED)
 
 
 @settings(max_examples=80, deadline=None)
@@ -47,11 +47,14 @@ def seen(wish: ProposedIsr, version: int) -> ProposedIsr:
 def test_a_request_is_read_as_it_was_written(
     version: int, broker: int, epoch: int, topics: list[tuple[UUID, list[tuple[int, ProposedIsr]]]]
 ) -> None:
-    values = [{"topic_name": str(uid), "topic_id": uid, "partitions": rows(wishes)} for uid, wishes in topics]
+    values = [{"topic_name": str(uid), "topic_id": uid, "partitions": rows(proposals)} for uid, proposals in topics]
     asked = {"broker_id": broker, "broker_epoch": epoch, "topics": values}
     frame = encode_request(1, "test", new_request(56, version, asked))
 
     query = decode_alter_partition(Request(peek_request(frame), frame))
 
-    expected = [(name_of(uid, version), [(i, seen(wish, version)) for i, wish in wishes]) for uid, wishes in topics]
+    expected = [
+        (name_of(uid, version), [(i, seen(proposal, version)) for i, proposal in proposals])
+        for uid, proposals in topics
+    ]
     assert query == AlterPartitionQuery(BrokerId(broker), epoch, expected)

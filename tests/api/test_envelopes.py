@@ -1,4 +1,4 @@
-"""Requests of clients that brokers pass on in envelopes, and answers that these brokers understand."""
+"""Requests of clients that brokers forward in envelopes (KIP-590), and answers that these brokers can decode."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ async def test_the_response_for_the_client_comes_back_in_the_version_that_it_ask
         assert [(row.name, row.error_code) for row in created.topics] == [("orders", KafkaError.TOPIC_ALREADY_EXISTS)]
 
 
-async def test_the_client_is_who_asks_and_not_the_broker() -> None:
+async def test_the_requester_is_the_client_and_not_the_broker() -> None:
     async with running(handler=refuse) as cluster:
         await send(await cluster.connect(), create_topics())
 
@@ -88,20 +88,20 @@ async def test_the_client_needs_the_right_itself() -> None:
         assert cluster.events == []
 
 
-async def test_only_brokers_may_pass_requests_on() -> None:
+async def test_only_brokers_may_forward_requests() -> None:
     async with running(authorizer=NoBrokers()) as cluster:
         answer = await send(await cluster.connect(), create_topics())
         assert (answer.error_code, answer.response_data) == (KafkaError.CLUSTER_AUTHORIZATION_FAILED, None)
 
 
-async def test_a_standby_sends_brokers_to_the_controller() -> None:
+async def test_a_standby_answers_an_envelope_with_not_controller() -> None:
     async with running(new_snapshot(Role.STANDBY)) as cluster:
         answer = await send(await cluster.connect(), create_topics())
         assert (answer.error_code, answer.response_data) == (KafkaError.NOT_CONTROLLER, None)
 
 
-async def test_a_role_that_is_lost_meanwhile_sends_brokers_to_the_next_controller() -> None:
-    """The client would get NOT_CONTROLLER from a broker that it did not take for the controller."""
+async def test_a_role_that_is_lost_meanwhile_is_a_not_controller_of_the_envelope() -> None:
+    """Otherwise the client would get NOT_CONTROLLER from a broker that it never took for the controller."""
     delete = encode_request(7, "tool", new_request(20, 5, {"topic_names": ("orders",)}))
     async with running(handler=refuse) as cluster:
         answer = await send(await cluster.connect(), delete)
@@ -121,26 +121,26 @@ async def test_a_role_that_is_lost_meanwhile_sends_brokers_to_the_next_controlle
     ],
     ids=["no principal", "short principal", "strange principal", "address", "no request", "cut request", "version 99"],
 )
-async def test_what_cannot_be_read_is_told_by_the_code_of_the_envelope(
+async def test_a_request_that_cannot_be_read_is_an_error_code_of_the_envelope(
     request_data: bytes, values: dict[str, object], code: KafkaError
 ) -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         answer = await send(client, request_data, **values)
         assert (answer.error_code, answer.response_data) == (code, None)
-        assert (await client.ask(18, 3)).error_code == KafkaError.NONE, "the connection goes on"
+        assert (await client.ask(18, 3)).error_code == KafkaError.NONE, "the connection stays open"
 
 
 @pytest.mark.parametrize("api_key", [0, 3, 10, 18, 22, 30, 33, 44, 49, ENVELOPE, 67, 99])
-async def test_what_brokers_do_not_forward_is_refused_and_never_goes_back_to_one(api_key: int) -> None:
-    """A broker that forwards requests would send it here again, without end."""
+async def test_an_api_that_brokers_do_not_forward_is_refused_and_never_relayed(api_key: int) -> None:
+    """A broker that forwards requests would send the relayed request back here, without end."""
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         answer = await send(client, api_key.to_bytes(2, "big") + bytes(12))
         assert (answer.error_code, cluster.brokers[1].frames) == (KafkaError.INVALID_REQUEST, [])
 
 
-async def test_an_envelope_on_a_listener_for_clients_is_hung_up_on() -> None:
+async def test_an_envelope_on_a_listener_for_clients_closes_the_connection() -> None:
     async with running(between_brokers=("INTERNAL",)) as cluster:
         client = await cluster.connect()
         values = {"request_data": create_topics(), "request_principal": None, "client_host_address": LOOPBACK}

@@ -1,4 +1,4 @@
-"""Waiting for what a request caused: until the picture shows it, the time is up, or the picture follows no more."""
+"""A request waits for its effect: until the snapshot shows it, the time is up, or the instance loses the role."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -16,13 +16,13 @@ from controllerd.views import DeletionView, PartitionView, Role
 from tests.api.cluster import PATIENCE_S, new_snapshot, partition, put_topic, replicas
 
 T = TypeVar("T")
-LATER_MS = 60_000
-SOON_MS = 30
+LONG_MS = 60_000
+SHORT_MS = 30
 BOTH = frozenset({0, 1})
 
 
 def publish(snapshot: ClusterSnapshot, name: str, *partitions: PartitionView) -> None:
-    """The controller shows a topic, as it does after each event."""
+    """Publish a topic in the snapshot, as the controller does after each event."""
     put_topic(snapshot, name, None, *partitions)
     snapshot.announce()
 
@@ -34,7 +34,7 @@ def hide(snapshot: ClusterSnapshot, name: str, *, is_hidden: bool = True) -> Non
 
 
 async def begun(waiting: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A wait that has looked at the present picture and found something missing."""
+    """A wait that has read the present snapshot and found the effect missing."""
     task = asyncio.create_task(waiting)
     for _ in range(3):
         await asyncio.sleep(0)
@@ -62,20 +62,20 @@ def test_no_wait_is_longer_than_the_servers_limit() -> None:
 # -- leaders of partitions ---------------------------------------------------------------------------------------------
 
 
-async def test_partitions_that_have_leaders_are_not_waited_for() -> None:
+async def test_the_wait_ends_at_once_for_partitions_with_leaders() -> None:
     awaiter = EffectWaiter(new_snapshot())
-    assert await awaiter.led({"orders": BOTH}, awaiter.deadline(LATER_MS)) == set()
+    assert await awaiter.wait_until_led({"orders": BOTH}, awaiter.deadline(LONG_MS)) == set()
 
 
-async def test_a_topic_without_partitions_to_wait_for_is_not_waited_for() -> None:
+async def test_the_wait_ends_at_once_without_partitions() -> None:
     awaiter = EffectWaiter(new_snapshot())
-    assert await awaiter.led({"unknown": frozenset()}, awaiter.deadline(LATER_MS)) == set()
+    assert await awaiter.wait_until_led({"unknown": frozenset()}, awaiter.deadline(LONG_MS)) == set()
 
 
-async def test_a_topic_that_is_not_shown_yet_is_waited_for() -> None:
+async def test_the_wait_lasts_until_the_snapshot_has_the_topic() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
-    waiting = await begun(awaiter.led({"new": BOTH}, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_led({"new": BOTH}, awaiter.deadline(LONG_MS)))
 
     publish(snapshot, "new", partition(0, 1, 1), partition(1, 2, 2))
 
@@ -94,52 +94,52 @@ async def test_every_partition_must_have_a_leader(unled: PartitionView) -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     publish(snapshot, "new", partition(0, 1, 1), unled)
-    waiting = await begun(awaiter.led({"new": BOTH}, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_led({"new": BOTH}, awaiter.deadline(LONG_MS)))
 
     publish(snapshot, "new", partition(0, 1, 1), partition(1, 2, 2))
 
     assert await result(waiting) == set()
 
 
-async def test_the_leaders_of_an_older_topic_of_this_name_do_not_count_while_clients_are_not_told_of_it() -> None:
+async def test_the_leaders_of_a_hidden_older_topic_of_that_name_do_not_count() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     hide(snapshot, "orders")
-    waiting = await begun(awaiter.led({"orders": BOTH}, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_led({"orders": BOTH}, awaiter.deadline(LONG_MS)))
 
     publish(snapshot, "orders", partition(0, 1, 1), partition(1, 2, 2))
 
     assert await result(waiting) == set()
 
 
-async def test_what_was_seen_once_need_not_be_seen_again() -> None:
+async def test_a_leader_that_was_seen_once_counts_for_the_whole_wait() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     publish(snapshot, "new", partition(0, 1, 1), partition(1, NO_LEADER, 2))
-    waiting = await begun(awaiter.led({"new": BOTH}, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_led({"new": BOTH}, awaiter.deadline(LONG_MS)))
 
     publish(snapshot, "new", partition(0, NO_LEADER, 1), partition(1, 2, 2))
 
     assert await result(waiting) == set()
 
 
-async def test_only_the_topics_that_are_not_led_in_time_are_named() -> None:
+async def test_only_topics_without_leaders_in_time_are_returned() -> None:
     awaiter = EffectWaiter(new_snapshot())
     wanted = {"orders": BOTH, "new": BOTH}
-    assert await awaiter.led(wanted, awaiter.deadline(SOON_MS)) == {"new"}
+    assert await awaiter.wait_until_led(wanted, awaiter.deadline(SHORT_MS)) == {"new"}
 
 
-async def test_a_time_that_is_over_already_leaves_one_look() -> None:
+async def test_a_deadline_in_the_past_allows_one_check() -> None:
     awaiter = EffectWaiter(new_snapshot())
     wanted = {"orders": BOTH, "new": BOTH}
-    assert await awaiter.led(wanted, awaiter.deadline(-1000)) == {"new"}
+    assert await awaiter.wait_until_led(wanted, awaiter.deadline(-1000)) == {"new"}
 
 
-async def test_another_topics_picture_wakes_a_wait_but_does_not_end_it() -> None:
+async def test_a_change_of_another_topic_does_not_end_the_wait() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     publish(snapshot, "new", partition(0, NO_LEADER, 1))
-    waiting = await begun(awaiter.led({"new": frozenset({0})}, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_led({"new": frozenset({0})}, awaiter.deadline(LONG_MS)))
 
     publish(snapshot, "other", partition(0, 1, 1))
     await asyncio.sleep(0)
@@ -150,10 +150,10 @@ async def test_another_topics_picture_wakes_a_wait_but_does_not_end_it() -> None
     assert await result(waiting) == set()
 
 
-async def test_nobody_waits_for_a_picture_that_follows_the_cluster_no_more() -> None:
+async def test_the_wait_ends_when_the_instance_loses_the_role() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
-    waiting = await begun(awaiter.led({"new": BOTH}, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_led({"new": BOTH}, awaiter.deadline(LONG_MS)))
 
     snapshot.role = Role.STANDBY
     snapshot.announce()
@@ -161,65 +161,65 @@ async def test_nobody_waits_for_a_picture_that_follows_the_cluster_no_more() -> 
     assert await result(waiting) == {"new"}
 
 
-async def test_very_many_partitions_are_looked_at_with_turns_for_everybody_else() -> None:
+async def test_very_many_partitions_are_checked_in_slices() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     put_topic(snapshot, "large", None, *(partition(number, 1, 1) for number in range(3 * SMALL)))
     wanted = {"large": frozenset(range(3 * SMALL))}
 
-    waiting = asyncio.create_task(awaiter.led(wanted, awaiter.deadline(LATER_MS)))
+    waiting = asyncio.create_task(awaiter.wait_until_led(wanted, awaiter.deadline(LONG_MS)))
     await asyncio.sleep(0)
     assert not waiting.done()
 
     assert await result(waiting) == set()
 
 
-async def test_a_picture_that_comes_during_a_look_is_looked_at_too() -> None:
+async def test_a_snapshot_that_is_published_during_a_check_is_checked_too() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     put_topic(snapshot, "large", None, *(partition(number, NO_LEADER, 1) for number in range(3 * SMALL)))
     wanted = {"large": frozenset(range(3 * SMALL))}
 
-    waiting = asyncio.create_task(awaiter.led(wanted, awaiter.deadline(LATER_MS)))
+    waiting = asyncio.create_task(awaiter.wait_until_led(wanted, awaiter.deadline(LONG_MS)))
     await asyncio.sleep(0)
     publish(snapshot, "large", *(partition(number, 1, 1) for number in range(3 * SMALL)))
 
     assert await result(waiting) == set()
 
 
-async def test_an_election_is_over_when_just_the_expected_leader_is_shown() -> None:
+async def test_the_wait_for_an_election_ends_with_the_expected_leader() -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     expected = {TopicPartition("orders", 0): BrokerId(2)}
-    waiting = await begun(awaiter.leaders(expected, awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_for_leaders(expected, awaiter.deadline(LONG_MS)))
 
     publish(snapshot, "orders", partition(0, 2, 1, 2))
 
     assert await result(waiting) == set()
 
 
-async def test_partitions_that_do_not_get_the_expected_leader_in_time_are_named() -> None:
+async def test_partitions_without_the_expected_leader_in_time_are_returned() -> None:
     awaiter = EffectWaiter(new_snapshot())
     elected, other = TopicPartition("orders", 0), TopicPartition("orders", 1)
     expected = {elected: BrokerId(1), other: BrokerId(1), TopicPartition("unknown", 7): BrokerId(1)}
-    missing = await awaiter.leaders(expected, awaiter.deadline(SOON_MS))
+    missing = await awaiter.wait_for_leaders(expected, awaiter.deadline(SHORT_MS))
     assert missing == {other, TopicPartition("unknown", 7)}
 
 
-# -- topics that go ----------------------------------------------------------------------------------------------------
+# -- deleted topics ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_topic_that_nobody_knows_is_gone() -> None:
+async def test_an_unknown_topic_counts_as_deleted() -> None:
     awaiter = EffectWaiter(new_snapshot())
-    assert await awaiter.gone(frozenset({"unknown"}), awaiter.deadline(LATER_MS)) == set()
+    assert await awaiter.wait_until_gone(frozenset({"unknown"}), awaiter.deadline(LONG_MS)) == set()
 
 
 @pytest.mark.parametrize("is_shown_as_deleted", [True, False])
-async def test_a_topic_is_gone_once_clients_are_not_told_of_it(is_shown_as_deleted: bool) -> None:
+async def test_a_topic_counts_as_deleted_once_it_is_hidden_from_clients(is_shown_as_deleted: bool) -> None:
     snapshot = new_snapshot()
     awaiter = EffectWaiter(snapshot)
     hide(snapshot, "orders", is_hidden=False)
-    waiting = await begun(awaiter.gone(frozenset({"orders"}), awaiter.deadline(LATER_MS)))
+    waiting = await begun(awaiter.wait_until_gone(frozenset({"orders"}), awaiter.deadline(LONG_MS)))
 
     if is_shown_as_deleted:
         hide(snapshot, "orders")
@@ -230,6 +230,6 @@ async def test_a_topic_is_gone_once_clients_are_not_told_of_it(is_shown_as_delet
     assert await result(waiting) == set()
 
 
-async def test_the_topics_that_are_still_there_when_the_time_is_up_are_named() -> None:
+async def test_topics_that_still_exist_at_the_deadline_are_returned() -> None:
     awaiter = EffectWaiter(new_snapshot())
-    assert await awaiter.gone(frozenset({"orders", "unknown"}), awaiter.deadline(SOON_MS)) == {"orders"}
+    assert await awaiter.wait_until_gone(frozenset({"orders", "unknown"}), awaiter.deadline(SHORT_MS)) == {"orders"}

@@ -1,4 +1,4 @@
-"""Every advertised version of every native API is answered by bytes that kio reads with that version's schema."""
+"""Every advertised version of every native API is answered with bytes of that version's schema, as kio decodes it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Large messages are read and written beside the event loop; small ones where they are."""
+"""Large messages are decoded and encoded in a thread beside the event loop; small ones in the loop itself."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from controllerd.api.large_messages import SMALL, apart
+from controllerd.api.large_messages import SMALL, run_in_thread_if_large
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.errors import CallFailed
@@ -19,18 +19,18 @@ from wire.primitives import FLEXIBLE, uvarint
 from wire.versions import ApiKey
 
 
-async def test_little_work_is_done_at_once() -> None:
-    assert await apart(SMALL, threading.get_ident) == threading.get_ident()
+async def test_a_small_message_is_handled_in_the_event_loop() -> None:
+    assert await run_in_thread_if_large(SMALL, threading.get_ident) == threading.get_ident()
 
 
-async def test_much_work_is_done_in_a_thread() -> None:
-    assert await apart(SMALL + 1, threading.get_ident) != threading.get_ident()
+async def test_a_large_message_is_handled_in_a_thread() -> None:
+    assert await run_in_thread_if_large(SMALL + 1, threading.get_ident) != threading.get_ident()
 
 
-async def test_work_of_clients_does_not_keep_names_of_brokers_from_being_looked_up() -> None:
+async def test_large_messages_of_clients_do_not_block_the_lookup_of_host_names() -> None:
     may_end = threading.Event()
-    works = [asyncio.create_task(apart(SMALL + 1, may_end.wait)) for _ in range(40)]
-    await asyncio.sleep(0)  # now all of it is under way, or waits for a thread
+    works = [asyncio.create_task(run_in_thread_if_large(SMALL + 1, may_end.wait)) for _ in range(40)]
+    await asyncio.sleep(0)  # now every message is being handled, or waits for a thread
     try:
         async with asyncio.timeout(PATIENCE_S):
             assert await asyncio.get_running_loop().getaddrinfo("localhost", 9092)
@@ -47,7 +47,7 @@ async def test_a_request_for_very_many_partitions_is_answered_for_each() -> None
     rows = [{"partition_index": number, "replicas": (1, 2, 3)} for number in range(10 * SMALL)]
     async with running(handler=accept) as cluster:
         client = await cluster.connect()
-        await client.ask(18, 3)  # who was never answered may only send a small frame
+        await client.ask(18, 3)  # a connection without any answer may only send a small frame
 
         entity = await client.ask(45, 0, topics=[{"name": "orders", "partitions": rows}])
 
@@ -67,7 +67,7 @@ def _array(items: int, item: bytes) -> bytes:
 
 MANY: Final = 6_000
 LITTLE: Final = 0.2
-"""This part of the work is the loop's at most: to receive, to pass on and to send. Reading is the most of all."""
+"""The event loop does at most this share of the work: it receives, hands over and sends. Decoding is the largest."""
 LARGE: Final = {
     "metadata": _head(ApiKey.METADATA, 9) + _array(MANY, FLEXIBLE.string("orders") + b"\0") + bytes(4),
     "configs": _head(ApiKey.DESCRIBE_CONFIGS, 4)
@@ -92,7 +92,7 @@ LARGE: Final = {
 
 
 @pytest.mark.parametrize("frame", LARGE.values(), ids=LARGE)
-async def test_a_large_request_of_whatever_kind_is_read_beside_the_loop(frame: bytes) -> None:
+async def test_a_large_request_of_any_api_is_decoded_beside_the_event_loop(frame: bytes) -> None:
     async with running(handler=lambda _event: CallFailed("not in this test")) as cluster:
         client = await cluster.connect()
         in_loop_s, in_all_s = time.thread_time(), time.process_time()
@@ -102,7 +102,7 @@ async def test_a_large_request_of_whatever_kind_is_read_beside_the_loop(frame: b
     assert in_loop_s < LITTLE * in_all_s
 
 
-async def test_very_many_names_that_nobody_has_are_answered_once_each() -> None:
+async def test_very_many_unknown_topics_are_answered_once_each() -> None:
     named = [{"name": f"t{number % MANY}", "topic_id": None} for number in range(2 * MANY)]
     async with running() as cluster:
         client = await cluster.connect()

@@ -1,4 +1,4 @@
-"""A stock client reads what we write: librdkafka's view of the cluster, through our listener alone."""
+"""A stock client decodes the answers of controllerd: librdkafka's view of the cluster, through one listener alone."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def admin_of(cluster: Cluster) -> AdminClient:
 
 
 async def closed_broker(cluster: Cluster) -> None:
-    """A broker that is registered and known but takes no connection any more, so that the client asks only us."""
+    """A registered broker that accepts no connection any more, so that the client asks controllerd alone."""
     client = await cluster.connect()
     await client.ask(18, 3)
     await cluster.brokers[1].close()
@@ -52,7 +52,7 @@ async def test_librdkafka_describes_the_cluster() -> None:
         assert described.controller.id == NODE_ID
 
 
-async def test_librdkafka_has_leaders_elected() -> None:
+async def test_librdkafka_elects_leaders() -> None:
     outcomes = {Partition("orders", 0): BrokerId(1), Partition("orders", 1): KafkaError.PREFERRED_LEADER_NOT_AVAILABLE}
     async with running(handler=lambda _: outcomes) as cluster:
         admin = admin_of(cluster)
@@ -100,7 +100,7 @@ async def test_librdkafka_deletes_a_topic() -> None:
         assert await asyncio.to_thread(futures["gone"].result, 10) is None
 
 
-async def test_a_transactional_producer_outlives_the_time_in_which_no_broker_is_live() -> None:
+async def test_a_transactional_producer_gets_a_retriable_error_while_no_broker_is_live() -> None:
     """A fatal error would end the producer for good, though nothing is wrong with it."""
     async with running() as cluster:
         endpoint = cluster.server.advertised[0]

@@ -1,4 +1,4 @@
-"""Bad and slow clients: their connection ends, is counted and told once, and everybody else is served."""
+"""Bad and slow clients: their connection is closed and counted, one alarm is raised, and other clients are served."""
 
 import asyncio
 import socket
@@ -140,7 +140,7 @@ async def send_bytes(cluster: Cluster, data: bytes) -> Client:
         (struct.pack(">ihhih", 15, 67, 0, 1, -1) + b"\xff\xff\xff\xff\x07", "malformed request"),
     ],
 )
-async def test_what_is_no_request_ends_its_connection_and_no_other_input_31(data: bytes, reason: str) -> None:
+async def test_bytes_that_are_no_request_close_their_connection_and_no_other_input_31(data: bytes, reason: str) -> None:
     async with running() as cluster:
         client = await send_bytes(cluster, data)
 
@@ -150,7 +150,7 @@ async def test_what_is_no_request_ends_its_connection_and_no_other_input_31(data
         assert await is_served(cluster)
 
 
-async def test_a_complaint_about_a_host_is_told_once_but_counted_each_time() -> None:
+async def test_a_bad_host_raises_one_alarm_and_is_counted_each_time() -> None:
     async with running() as cluster:
         for _ in range(5):
             client = await send_bytes(cluster, struct.pack(">i", -1))
@@ -182,21 +182,21 @@ async def test_a_connection_that_was_answered_may_send_a_large_frame() -> None:
         assert len((await client.ask(3, 12, topics=many)).topics) == 20_000
 
 
-async def test_a_client_that_stops_inside_a_frame_is_hung_up_on() -> None:
+async def test_a_client_that_stops_inside_a_frame_is_disconnected() -> None:
     async with running(limits=ServerLimits(frame_s=0.1)) as cluster:
         client = await send_bytes(cluster, struct.pack(">i", 100) + b"only a part")
         assert await client.receive() is None
         assert cluster.server.stats().hang_ups == {"slow client": 1}
 
 
-async def test_a_client_that_sends_nothing_is_hung_up_on() -> None:
+async def test_a_client_that_sends_nothing_is_disconnected() -> None:
     async with running(limits=ServerLimits(idle_s=0.1)) as cluster:
         client = await cluster.connect()
         assert await client.receive() is None
         assert cluster.server.stats().hang_ups == {"idle": 1}
 
 
-async def test_a_client_that_does_not_read_its_answers_is_hung_up_on() -> None:
+async def test_a_client_that_does_not_read_its_answers_is_disconnected() -> None:
     snapshot = new_snapshot()
     put_topic(snapshot, "large", None, *(partition(i, 1, 1, 2, 3) for i in range(20_000)))
     async with running(snapshot, limits=ServerLimits(write_s=0.2)) as cluster:
@@ -211,18 +211,18 @@ async def test_a_client_that_does_not_read_its_answers_is_hung_up_on() -> None:
         assert await is_served(cluster)
 
 
-async def test_for_a_connection_too_many_the_longest_idle_one_is_closed() -> None:
+async def test_at_the_connection_limit_the_longest_idle_connection_is_closed() -> None:
     async with running(limits=ServerLimits(max_connections=2)) as cluster:
         first, second = [await cluster.connect() for _ in range(2)]
         for client in (first, second, first):
             await client.ask(18, 3)
-        assert await is_served(cluster), "a broker must reach its controller, whoever else is connected"
+        assert await is_served(cluster), "a broker must reach its controller despite other connections"
         assert await second.receive() is None
         assert cluster.server.stats().hang_ups == {"too many connections": 1}
         assert (await first.ask(18, 3)).error_code == KafkaError.NONE
 
 
-async def test_a_connection_too_many_is_closed_at_once_while_all_others_are_at_work() -> None:
+async def test_at_the_connection_limit_a_new_connection_is_closed_while_all_others_are_busy() -> None:
     async with running(handler=lambda _event: NO_ANSWER, limits=ServerLimits(max_connections=2)) as cluster:
         busy = [await cluster.connect() for _ in range(2)]
         for client in busy:
@@ -233,7 +233,7 @@ async def test_a_connection_too_many_is_closed_at_once_while_all_others_are_at_w
         assert cluster.server.stats().connections == 2
 
 
-async def test_a_flood_of_connections_leaves_no_more_open_than_there_may_be() -> None:
+async def test_a_flood_of_connections_leaves_no_more_open_than_the_limit() -> None:
     async with running(limits=ServerLimits(max_connections=3)) as cluster:
         for _ in range(20):
             await cluster.connect()
@@ -242,7 +242,7 @@ async def test_a_flood_of_connections_leaves_no_more_open_than_there_may_be() ->
         await until(lambda: cluster.server.stats().connections <= 3)
 
 
-async def test_a_client_that_leaves_is_no_complaint() -> None:
+async def test_a_client_that_disconnects_is_not_counted_as_a_hang_up() -> None:
     async with running() as cluster:
         client = await cluster.connect()
         await client.ask(18, 3)

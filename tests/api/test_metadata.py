@@ -37,7 +37,7 @@ def by_name(*names: str, create: bool = False) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("version", EVERY_VERSION)
-async def test_every_version_tells_brokers_topics_and_partitions(version: int) -> None:
+async def test_every_version_has_brokers_topics_and_partitions(version: int) -> None:
     async with running(snapshot_of(1, 2)) as cluster:
         client = await cluster.connect()
 
@@ -61,7 +61,7 @@ async def test_every_version_tells_brokers_topics_and_partitions(version: int) -
     ],
     ids=["as it is bound", "behind NAT", "under another name"],
 )
-async def test_clients_are_told_what_is_advertised_and_not_what_is_bound(
+async def test_clients_get_the_advertised_address_and_not_the_bound_one(
     listener: ServerListener, advertised: tuple[str, int | None]
 ) -> None:
     async with running(listener=listener) as cluster:
@@ -77,7 +77,7 @@ async def test_clients_are_told_what_is_advertised_and_not_what_is_bound(
 
 
 @pytest.mark.parametrize("version", EVERY_VERSION)
-async def test_fields_appear_with_the_version_that_brought_them(version: int) -> None:
+async def test_each_field_appears_from_the_version_that_introduced_it(version: int) -> None:
     snapshot = snapshot_of(1, 2)
     put_topic(snapshot, "__consumer_offsets", None, partition(0, 1, 1, 2, 3, offline=(3,)))
     async with running(snapshot) as cluster:
@@ -108,7 +108,7 @@ async def test_an_array_longer_than_one_varint_byte_is_encoded() -> None:
             assert entity.topics[0].partitions[0].replica_nodes == members
 
 
-async def test_many_partitions_come_whole() -> None:
+async def test_many_partitions_are_encoded_completely() -> None:
     snapshot = snapshot_of(1)
     put_topic(snapshot, "large", None, *(partition(i, 1, 1) for i in range(3_500)))
     async with running(snapshot) as cluster:
@@ -118,7 +118,7 @@ async def test_many_partitions_come_whole() -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 13))
-async def test_no_topics_are_told_when_none_are_asked_for(version: int) -> None:
+async def test_an_empty_list_of_topics_returns_no_topic(version: int) -> None:
     async with running(snapshot_of(1)) as cluster:
         client = await cluster.connect()
         entity = await client.ask(3, version, topics=())
@@ -126,14 +126,14 @@ async def test_no_topics_are_told_when_none_are_asked_for(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(4, 13))
-async def test_a_topic_that_nobody_knows_is_unknown(version: int) -> None:
+async def test_a_missing_topic_is_unknown(version: int) -> None:
     async with running(snapshot_of(1)) as cluster:
         client = await cluster.connect()
-        entity = await client.ask(3, version, **by_name("nobody"))
-        assert [(t.name, t.error_code) for t in entity.topics] == [("nobody", KafkaError.UNKNOWN_TOPIC_OR_PARTITION)]
+        entity = await client.ask(3, version, **by_name("missing"))
+        assert [(t.name, t.error_code) for t in entity.topics] == [("missing", KafkaError.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
-async def test_a_name_that_cannot_be_a_topic_is_invalid() -> None:
+async def test_an_invalid_topic_name_is_refused() -> None:
     async with running(snapshot_of(1)) as cluster:
         client = await cluster.connect()
         entity = await client.ask(3, 12, **by_name("a/b", ".."))
@@ -147,7 +147,7 @@ async def test_a_topic_can_be_asked_for_by_id() -> None:
         assert [(t.name, t.error_code) for t in known.topics] == [("orders", KafkaError.NONE)]
 
 
-async def test_an_id_that_nobody_knows_comes_back_without_a_name() -> None:
+async def test_an_unknown_topic_id_is_returned_without_a_name() -> None:
     snapshot = snapshot_of(1)
     del snapshot.names_by_id[TOPIC_ID]
     async with running(snapshot) as cluster:
@@ -177,7 +177,7 @@ async def test_a_partition_whose_leader_is_dead_has_none(version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "error"), [(5, KafkaError.LEADER_NOT_AVAILABLE), (6, KafkaError.LISTENER_NOT_FOUND)]
 )
-async def test_a_leader_without_the_listener_is_told_as_the_version_can(version: int, error: KafkaError) -> None:
+async def test_a_leader_without_the_listener_is_an_error_of_the_version(version: int, error: KafkaError) -> None:
     async with running(snapshot_of(1, 2, listeners=(INNER,))) as cluster:
         client = await cluster.connect()
         entity = await client.ask(3, version, **everything(version))
@@ -205,7 +205,7 @@ async def test_a_partition_that_was_never_led_keeps_its_replicas() -> None:
         assert (row.replica_nodes, row.isr_nodes) == ((1, 2), ())
 
 
-async def test_authorized_operations_are_told_only_when_asked_for() -> None:
+async def test_authorized_operations_are_returned_only_on_request() -> None:
     async with running(snapshot_of(1)) as cluster:
         client = await cluster.connect()
         flags = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
@@ -215,7 +215,7 @@ async def test_authorized_operations_are_told_only_when_asked_for() -> None:
         assert unasked.topics[0].topic_authorized_operations == unasked.cluster_authorized_operations == -(2**31)
 
 
-async def test_our_rack_is_that_of_our_entry() -> None:
+async def test_the_rack_of_this_node_is_that_of_its_entry() -> None:
     snapshot = snapshot_of(1)
     snapshot.our_entry = Broker(BrokerId(NODE_ID), -1, (), rack="rack-1")
     async with running(snapshot) as cluster:
@@ -232,7 +232,7 @@ OUR_ENTRIES = [
 
 
 @pytest.mark.parametrize("entry", OUR_ENTRIES, ids=["visible", "internal", "hidden"])
-async def test_whoever_asks_us_is_told_of_us_where_it_asked_whatever_brokers_tell(entry: Broker | None) -> None:
+async def test_this_node_is_listed_under_the_address_of_the_request_despite_its_entry(entry: Broker | None) -> None:
     snapshot = snapshot_of(1, 2)
     snapshot.our_entry = entry
     async with running(snapshot) as cluster:
@@ -265,7 +265,7 @@ async def test_describe_cluster_of_another_kind_of_endpoint_is_refused(kind: int
         assert (await client.ask(60, 1, endpoint_type=kind)).error_code == error
 
 
-async def test_a_listener_that_is_not_plaintext_is_still_told_to_clients() -> None:
+async def test_a_listener_that_is_not_plaintext_is_still_listed() -> None:
     snapshot = snapshot_of(1)
     broker = snapshot.brokers[BrokerId(1)]
     secure = Endpoint(PLAIN, "secure", 9093, SecurityProtocol.SSL)
@@ -295,8 +295,8 @@ async def test_all_topics_as_librdkafka_misspells_them_are_understood(version: i
 # -- topics that are being deleted -------------------------------------------------------------------------------------
 
 
-def doomed_snapshot() -> ClusterSnapshot:
-    """The topic orders is being deleted, others is not."""
+def snapshot_with_deletion() -> ClusterSnapshot:
+    """A snapshot in which the topic orders is being deleted, and the topic others is not."""
     snapshot = snapshot_of(1, 2)
     snapshot.topics["orders"] = replace(snapshot.topics["orders"], deletion=DeletionView(False, None, ()))
     put_topic(snapshot, "others", None, partition(0, 1, 1))
@@ -304,8 +304,8 @@ def doomed_snapshot() -> ClusterSnapshot:
 
 
 @pytest.mark.parametrize("version", EVERY_VERSION)
-async def test_a_topic_whose_deletion_was_asked_for_is_not_listed(version: int) -> None:
-    async with running(doomed_snapshot()) as cluster:
+async def test_a_topic_that_is_being_deleted_is_not_listed(version: int) -> None:
+    async with running(snapshot_with_deletion()) as cluster:
         client = await cluster.connect()
 
         entity = await client.ask(3, version, **everything(version))
@@ -313,8 +313,8 @@ async def test_a_topic_whose_deletion_was_asked_for_is_not_listed(version: int) 
         assert [topic.name for topic in entity.topics] == ["others"]
 
 
-async def test_a_topic_whose_deletion_was_asked_for_is_unknown_and_created_by_nobody() -> None:
-    async with running(doomed_snapshot()) as cluster:
+async def test_a_topic_that_is_being_deleted_is_unknown_and_not_auto_created() -> None:
+    async with running(snapshot_with_deletion()) as cluster:
         client = await cluster.connect()
 
         entity = await client.ask(3, 9, **by_name("orders", create=True))
@@ -323,8 +323,8 @@ async def test_a_topic_whose_deletion_was_asked_for_is_unknown_and_created_by_no
         assert topic.error_code == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_the_id_of_a_topic_whose_deletion_was_asked_for_is_unknown() -> None:
-    async with running(doomed_snapshot()) as cluster:
+async def test_the_id_of_a_topic_that_is_being_deleted_is_unknown() -> None:
+    async with running(snapshot_with_deletion()) as cluster:
         client = await cluster.connect()
 
         entity = await client.ask(3, 12, topics=[{"name": None, "topic_id": TOPIC_UUID}])

@@ -49,7 +49,7 @@ def differences(release: str) -> dict[ApiKey, tuple[VersionRange, VersionRange |
     return {ApiKey(key): (ours, theirs.get(key)) for key, ours in NATIVE.items() if theirs.get(key) != ours}
 
 
-def test_the_newest_release_serves_the_same_versions_of_everything_native() -> None:
+def test_the_newest_release_serves_the_same_versions_of_every_native_api() -> None:
     assert differences(NEWEST) == {}
 
 
@@ -65,7 +65,7 @@ def test_every_version_that_brokers_of_a_release_serve_is_served(release: str) -
 
 
 @pytest.mark.parametrize("release", RECORDED)
-def test_every_version_beyond_those_of_a_release_has_its_reason(release: str) -> None:
+def test_every_version_beyond_the_range_of_a_release_has_its_reason(release: str) -> None:
     assert differences(release).keys() <= MORE_THAN_A_RELEASE.keys()
 
 

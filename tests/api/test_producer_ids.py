@@ -1,4 +1,4 @@
-"""Our own producer ids: one block after the other, no id twice, no client kept waiting for ever."""
+"""The producer ids of controllerd itself: one block after the other, no id twice, no client without an answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +28,7 @@ async def first_id(client: Client) -> int:
             assert entity.error_code == KafkaError.COORDINATOR_LOAD_IN_PROGRESS
 
 
-async def test_the_first_client_is_asked_to_come_back_and_then_served() -> None:
+async def test_the_first_client_gets_a_retriable_error_and_then_an_id() -> None:
     async with running(handler=blocks()) as cluster:
         client = await cluster.connect()
         early = await client.ask(22, 4)
@@ -55,7 +55,7 @@ async def taken(ids: OwnProducerIds) -> AsyncIterator[int | None]:
         await asyncio.sleep(0)
 
 
-async def test_a_failed_allocation_is_tried_again() -> None:
+async def test_a_failed_allocation_is_retried() -> None:
     queue = EventQueue(lambda: 0.0)
     ids = OwnProducerIds(queue, NODE_ID, retry_s=0.0)
     assert ids.take(may_allocate=True) is None
@@ -77,7 +77,7 @@ async def _until_id(ids: OwnProducerIds) -> AsyncIterator[int]:
             return
 
 
-async def test_a_standby_asks_for_no_block() -> None:
+async def test_a_standby_allocates_no_block() -> None:
     queue = EventQueue(lambda: 0.0)
     ids = OwnProducerIds(queue, NODE_ID)
     assert ids.take(may_allocate=False) is None

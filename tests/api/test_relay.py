@@ -1,4 +1,4 @@
-"""The relay and ApiVersions: other brokers' work in our place, one target per client connection."""
+"""The relay and ApiVersions: controllerd passes requests on to brokers, one broker per client connection."""
 
 import asyncio
 import socket
@@ -26,8 +26,8 @@ from wire.transport import PLAINTEXT, Link
 FIND_COORDINATOR = 10
 
 
-class Doors:
-    """A transport that finds every host on this machine, and remembers what was opened."""
+class RecordingTransport:
+    """A transport that connects to this machine for any host, and records the connections."""
 
     def __init__(self) -> None:
         self.opened: list[tuple[str, int]] = []
@@ -60,7 +60,7 @@ async def advertised(cluster: Cluster, version: int = 3) -> dict[int, tuple[int,
 # -- ApiVersions -------------------------------------------------------------------------------------------------------
 
 
-async def test_before_any_broker_has_answered_the_versions_of_the_protocols_release_are_advertised() -> None:
+async def test_before_any_broker_has_answered_the_versions_of_the_protocol_release_are_advertised() -> None:
     async with running(shared=SharedVersions(lambda: Release(2, 8))) as cluster:
         ranges = await advertised(cluster)
         assert (ranges[56], ranges[67]) == ((0, 3), (0, 0)), "the versions of native APIs do not depend on brokers"
@@ -68,8 +68,8 @@ async def test_before_any_broker_has_answered_the_versions_of_the_protocols_rele
         assert ranges[3] == (0, 11), "auto-creation goes to a broker, so Metadata has the versions of brokers"
 
 
-async def test_a_cluster_that_is_down_is_advertised_as_it_was_and_what_cannot_be_relayed_is_hung_up_on() -> None:
-    """A client that misses FindCoordinator gives up for good; one that loses its connection tries again."""
+async def test_without_live_brokers_the_last_versions_are_advertised_and_relayed_requests_disconnect() -> None:
+    """A client without FindCoordinator gives up for good. A client that loses its connection retries."""
     async with running(brokers=2) as cluster:
         before = await advertised(cluster)
         client = await cluster.connect()
@@ -80,7 +80,7 @@ async def test_a_cluster_that_is_down_is_advertised_as_it_was_and_what_cannot_be
         assert await ask_raw(client, find_coordinator()) is None
 
 
-async def test_what_was_advertised_is_remembered_across_a_restart(tmp_path: Path) -> None:
+async def test_advertised_versions_are_kept_across_a_restart(tmp_path: Path) -> None:
     async with running(brokers=1, shared=SharedVersions(folder=tmp_path)) as cluster:
         before = await advertised(cluster)
 
@@ -88,7 +88,7 @@ async def test_what_was_advertised_is_remembered_across_a_restart(tmp_path: Path
         assert await advertised(cluster) == before
 
 
-async def test_what_a_copied_data_directory_says_of_another_cluster_is_not_advertised(tmp_path: Path) -> None:
+async def test_kept_versions_of_another_cluster_are_not_advertised(tmp_path: Path) -> None:
     elsewhere = new_snapshot()
     elsewhere.cluster_id = "another"
     async with running(elsewhere, brokers=1, shared=SharedVersions(folder=tmp_path)) as cluster:
@@ -98,7 +98,7 @@ async def test_what_a_copied_data_directory_says_of_another_cluster_is_not_adver
         assert (await advertised(cluster))[FIND_COORDINATOR] == ranges_of(Release(2, 6))[FIND_COORDINATOR]
 
 
-async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_versions() -> None:
+async def test_apis_of_every_live_broker_are_advertised_in_the_shared_versions() -> None:
     async with running(brokers=1) as cluster:
         older = {key: versions for key, versions in BROKER_RANGES.items() if key != 0}
         await cluster.add_broker(2, {**older, FIND_COORDINATOR: (1, 4), 3: (0, 9)})
@@ -108,24 +108,24 @@ async def test_what_every_live_broker_speaks_is_advertised_in_the_shared_version
         assert ranges[3] == (0, 9), "auto-creation goes to a broker, so Metadata has the versions of brokers"
 
 
-async def test_orders_to_brokers_are_not_advertised() -> None:
+async def test_requests_of_controllers_to_brokers_are_not_advertised() -> None:
     async with running(brokers=1) as cluster:
         assert not {4, 5, 6, 17, 36} & (await advertised(cluster)).keys()
 
 
-async def test_what_only_a_controller_does_is_advertised_as_we_speak_it_whatever_brokers_do() -> None:
+async def test_controller_apis_are_advertised_in_the_versions_of_controllerd() -> None:
     async with running(brokers=1) as cluster:
         ranges = await advertised(cluster)
         assert {key: ranges[key] for key in (19, 20, 37, 51)} == {19: (0, 7), 20: (0, 6), 37: (0, 3), 51: (0, 0)}
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
-async def test_an_unknown_version_is_refused_in_version_0_with_our_range(version: int) -> None:
+async def test_an_unknown_version_is_refused_in_version_0_with_the_served_range(version: int) -> None:
     async with running() as cluster:
         client = await cluster.connect()
         answer = await ask_raw(client, (18).to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\x09garbage")
         assert answer == bytes.fromhex("00000009002300000001001200000004")
-        assert (await client.ask(18, 4)).error_code == KafkaError.NONE, "the connection goes on"
+        assert (await client.ask(18, 4)).error_code == KafkaError.NONE, "the connection stays open"
 
 
 async def test_a_client_software_name_must_be_legal() -> None:
@@ -135,14 +135,14 @@ async def test_a_client_software_name_must_be_legal() -> None:
         assert entity.error_code == KafkaError.INVALID_REQUEST
 
 
-async def test_a_broker_that_hangs_delays_an_answer_only_a_little_and_is_left_out() -> None:
+async def test_a_silent_broker_delays_an_answer_for_a_bounded_time_and_is_left_out() -> None:
     async with running(brokers=1) as cluster:
         (await cluster.add_broker(2)).is_hanging = True
         async with asyncio.timeout(3):
             assert FIND_COORDINATOR in await advertised(cluster)
 
 
-async def test_a_broker_that_hangs_is_not_waited_for_again_while_another_is_known() -> None:
+async def test_a_silent_broker_delays_no_second_answer_while_another_is_known() -> None:
     async with running(brokers=1) as cluster:
         (await cluster.add_broker(2)).is_hanging = True
         versions = BrokerVersions(cluster.snapshot, ask_s=60.0, patience_s=0.2)
@@ -153,7 +153,7 @@ async def test_a_broker_that_hangs_is_not_waited_for_again_while_another_is_know
         await versions.close()
 
 
-async def test_a_broker_is_asked_again_when_its_epoch_is_another() -> None:
+async def test_a_broker_with_a_new_epoch_is_asked_again() -> None:
     async with running(brokers=1) as cluster:
         await advertised(cluster)
         cluster.brokers[1].ranges = {18: (0, 4)}
@@ -187,7 +187,7 @@ async def test_a_frame_reaches_a_broker_unchanged_and_so_does_the_answer() -> No
         assert answer == frame[4:8] + b"answer of 1 to " + frame
 
 
-async def test_a_client_connection_sticks_to_its_broker_and_another_gets_another() -> None:
+async def test_a_client_connection_keeps_its_broker_and_another_gets_another() -> None:
     async with running(brokers=2) as cluster:
         one, other = await cluster.connect(), await cluster.connect()
         first = {target_of(await ask_raw(one, find_coordinator(i))) for i in range(4)}
@@ -197,8 +197,8 @@ async def test_a_client_connection_sticks_to_its_broker_and_another_gets_another
 
 
 async def test_brokers_are_reached_through_the_transport_alone() -> None:
-    doors = Doors()
-    async with running(brokers=1, transport=doors) as cluster:
+    transport = RecordingTransport()
+    async with running(brokers=1, transport=transport) as cluster:
         cluster.brokers[1].settings = {"num.partitions": ("1", 5)}
         broker = cluster.brokers[1].endpoint.port
         cluster.set_live()
@@ -208,10 +208,10 @@ async def test_brokers_are_reached_through_the_transport_alone() -> None:
         client = await cluster.connect()
         await client.ask(18, 3)  # the versions of brokers, and the relay
         assert target_of(await ask_raw(client, find_coordinator())) == 1
-        assert doors.opened == 2 * [("only.the.transport.knows", broker)]
+        assert transport.opened == 2 * [("only.the.transport.knows", broker)]
 
 
-async def test_pipelined_requests_are_worked_on_one_at_a_time_and_in_order() -> None:
+async def test_pipelined_requests_are_handled_one_at_a_time_and_in_order() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         for i in range(5):
@@ -219,7 +219,7 @@ async def test_pipelined_requests_are_worked_on_one_at_a_time_and_in_order() -> 
         assert [int.from_bytes((await client.receive() or b"")[:4]) for _ in range(5)] == [0, 1, 2, 3, 4]
 
 
-async def test_the_client_is_hung_up_on_when_its_broker_dies() -> None:
+async def test_the_client_is_disconnected_when_its_broker_fails() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         await ask_raw(client, find_coordinator())
@@ -228,7 +228,7 @@ async def test_the_client_is_hung_up_on_when_its_broker_dies() -> None:
         assert cluster.server.stats().hang_ups == {"relay target lost": 1}
 
 
-async def test_the_client_is_hung_up_on_when_its_broker_dies_at_work() -> None:
+async def test_the_client_is_disconnected_when_its_broker_fails_during_a_request() -> None:
     async with running(brokers=1) as cluster:
         cluster.brokers[1].is_silent = True
         client = await cluster.connect()
@@ -272,7 +272,7 @@ async def test_an_idle_connection_that_the_broker_reset_is_opened_again() -> Non
         relay.close()
 
 
-async def test_a_broker_that_accepts_no_connection_is_passed_over() -> None:
+async def test_a_broker_that_accepts_no_connection_is_skipped() -> None:
     async with running(brokers=2) as cluster:
         await advertised(cluster)
         await cluster.brokers[1].close()
@@ -280,7 +280,7 @@ async def test_a_broker_that_accepts_no_connection_is_passed_over() -> None:
         assert {target_of(await ask_raw(client, find_coordinator())) for _ in range(2)} == {2}
 
 
-async def test_a_broker_that_does_not_answer_in_time_costs_only_its_client() -> None:
+async def test_a_broker_that_does_not_answer_in_time_disconnects_only_its_client() -> None:
     async with running(brokers=1, limits=ServerLimits(relay_s=0.1)) as cluster:
         cluster.brokers[1].is_silent = True
         client, other = await cluster.connect(), await cluster.connect()
@@ -288,14 +288,14 @@ async def test_a_broker_that_does_not_answer_in_time_costs_only_its_client() -> 
         assert (await other.ask(18, 4)).error_code == KafkaError.NONE
 
 
-async def test_a_client_is_hung_up_on_when_there_is_no_broker() -> None:
+async def test_a_client_is_disconnected_when_there_is_no_broker() -> None:
     async with running() as cluster:
         client = await cluster.connect()
         assert await ask_raw(client, find_coordinator()) is None
 
 
 @pytest.mark.parametrize("api_key", [4, 5, 6, 17, 36, 58])
-async def test_what_is_never_relayed_is_hung_up_on(api_key: int) -> None:
+async def test_an_api_that_is_never_relayed_closes_the_connection(api_key: int) -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         assert await ask_raw(client, api_key.to_bytes(2, "big") + bytes(20)) is None
@@ -307,7 +307,7 @@ class NoRelay:
         return operation is not AclOperation.RELAY
 
 
-async def test_with_an_authorizer_that_forbids_it_nothing_is_relayed_or_advertised() -> None:
+async def test_with_an_authorizer_that_forbids_it_no_request_is_relayed_or_advertised() -> None:
     async with running(brokers=1, authorizer=NoRelay()) as cluster:
         client = await cluster.connect()
         assert FIND_COORDINATOR not in await advertised(cluster)
@@ -323,13 +323,13 @@ def metadata(name: str, *, create: bool) -> bytes:
     return encode_request(1, "test", new_request(3, 12, values))
 
 
-async def test_metadata_that_would_create_a_topic_goes_to_a_broker() -> None:
+async def test_metadata_with_auto_creation_is_relayed_to_a_broker() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         assert target_of(await ask_raw(client, metadata("new", create=True))) == 1
 
 
-async def test_metadata_of_known_topics_stays_here() -> None:
+async def test_metadata_of_known_topics_is_answered_here() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         await ask_raw(client, metadata("orders", create=True))
@@ -337,7 +337,7 @@ async def test_metadata_of_known_topics_stays_here() -> None:
         assert cluster.brokers[1].frames == []
 
 
-async def test_without_a_broker_the_topic_is_simply_unknown() -> None:
+async def test_without_a_broker_a_missing_topic_is_unknown() -> None:
     async with running() as cluster:
         client = await cluster.connect()
         entity = await client.ask(3, 12, topics=[{"name": "new", "topic_id": None}], allow_auto_topic_creation=True)
@@ -345,7 +345,7 @@ async def test_without_a_broker_the_topic_is_simply_unknown() -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(3, 12), (60, 1)])
-async def test_a_standby_has_a_broker_answer_for_it(api_key: int, version: int) -> None:
+async def test_a_standby_relays_metadata_to_a_broker(api_key: int, version: int) -> None:
     async with running(new_snapshot(Role.STANDBY), brokers=1) as cluster:
         client = await cluster.connect()
         frame = encode_request(1, "test", new_request(api_key, version, {}))
@@ -353,7 +353,7 @@ async def test_a_standby_has_a_broker_answer_for_it(api_key: int, version: int) 
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(3, 12), (60, 1)])
-async def test_a_standby_that_knows_no_broker_hangs_up(api_key: int, version: int) -> None:
+async def test_a_standby_that_knows_no_broker_closes_the_connection(api_key: int, version: int) -> None:
     async with running(new_snapshot(Role.STANDBY)) as cluster:
         client = await cluster.connect()
         frame = encode_request(1, "test", new_request(api_key, version, {}))
@@ -361,7 +361,7 @@ async def test_a_standby_that_knows_no_broker_hangs_up(api_key: int, version: in
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(32, 4), (33, 2), (44, 1)])
-async def test_configuration_of_anything_but_this_node_goes_to_a_broker(api_key: int, version: int) -> None:
+async def test_configuration_of_other_resources_is_relayed_to_a_broker(api_key: int, version: int) -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         topic = {"resource_type": 2, "resource_name": "orders", "configs": (), "configuration_keys": None}
@@ -380,7 +380,7 @@ async def test_configuration_of_this_node_is_accepted_and_empty(api_key: int, ve
         assert (row.error_code, row.resource_type, row.resource_name) == (KafkaError.NONE, kind, str(NODE_ID))
 
 
-async def test_a_transactional_producer_goes_to_a_broker() -> None:
+async def test_init_producer_id_of_a_transaction_is_relayed_to_a_broker() -> None:
     async with running(brokers=1) as cluster:
         client = await cluster.connect()
         frame = encode_request(1, "test", new_request(22, 4, {"transactional_id": "tx"}))

@@ -1,4 +1,4 @@
-"""Brokers are asked how large replicas are, only while something is under way; who does not tell harms nobody."""
+"""Brokers are asked for replica sizes only during reassignments and deletions; a silent broker delays no other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -37,7 +37,7 @@ class LogDirsBroker(ListeningFake):
         self.was_asked_thrice = asyncio.Event()
 
     async def answer(self, frame: bytes) -> bytes | None:
-        """Answer with all sizes, whichever replicas the request names."""
+        """Answer with all sizes, without regard to the replicas in the request."""
         header, entity = decode_request(frame)
         topics = getattr(entity, "topics", ())
         self.asked.append({tp(topic.topic, number) for topic in topics for number in topic.partitions})
@@ -69,7 +69,7 @@ class LogDirsBroker(ListeningFake):
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[list[LogDirsBroker]]:
-    """Three sockets; the first two tell of t."""
+    """Three brokers with these sizes of t."""
     sizes = [{tp("t"): 1000}, {tp("t"): 900}, {tp("t"): 100}]
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(LogDirsBroker(each)) for each in sizes]
@@ -77,7 +77,7 @@ async def brokers() -> AsyncIterator[list[LogDirsBroker]]:
 
 @pytest.fixture
 async def world(brokers: list[LogDirsBroker]) -> World:
-    """A cluster of these brokers with the topics t, on 1 and 2, and u."""
+    """A cluster of these brokers with the topics t, on brokers 1 and 2, and u, on broker 3."""
     world = World()
     for broker_id, broker in enumerate(brokers, start=1):
         world.register(broker_id, port=broker.port)
@@ -91,19 +91,21 @@ def sizes(world: World) -> ReplicaSizes:
     return ReplicaSizes(world.snapshot, "PLAINTEXT", world.clock.monotonic, ask_s=0.2)
 
 
-async def test_nobody_is_asked_while_nothing_is_under_way(sizes: ReplicaSizes, brokers: list[LogDirsBroker]) -> None:
-    await sizes.look()
+async def test_no_broker_is_asked_without_a_reassignment_or_deletion(
+    sizes: ReplicaSizes, brokers: list[LogDirsBroker]
+) -> None:
+    await sizes.request_sizes()
 
     assert [broker.asked for broker in brokers] == [[], [], []]
     assert sizes.view() is NO_SIZES
 
 
-async def test_every_replica_of_what_moves_is_asked_for_once_per_broker(
+async def test_every_replica_of_a_moving_partition_is_asked_for_in_one_request_per_broker(
     world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     await reassign(world, {tp("t"): [1, 3]})
 
-    await sizes.look()
+    await sizes.request_sizes()
 
     assert [broker.asked for broker in brokers] == [[{tp("t")}]] * 3
     found = sizes.view().replicas[tp("t")]
@@ -112,23 +114,23 @@ async def test_every_replica_of_what_moves_is_asked_for_once_per_broker(
 
 async def test_the_next_round_gives_a_rate(world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]) -> None:
     await reassign(world, {tp("t"): [1, 3]})
-    await sizes.look()
+    await sizes.request_sizes()
 
     brokers[2].sizes[tp("t")] = 600
     world.clock.now += 5
-    await sizes.look()
+    await sizes.request_sizes()
 
     size = sizes.view().size(tp("t"), BrokerId(3))
     assert size is not None
     assert size.bytes_per_s == 100
 
 
-async def test_when_all_is_done_nothing_is_known_any_more(world: World, sizes: ReplicaSizes) -> None:
+async def test_sizes_are_forgotten_when_the_last_reassignment_ends(world: World, sizes: ReplicaSizes) -> None:
     await reassign(world, {tp("t"): [1, 3]})
-    await sizes.look()
+    await sizes.request_sizes()
 
     await reassign(world, {tp("t"): None})
-    await sizes.look()
+    await sizes.request_sizes()
 
     assert sizes.view() is NO_SIZES
 
@@ -139,18 +141,18 @@ async def test_a_topic_that_is_being_deleted_is_asked_for(
     world.tree.put("/admin/delete_topics/u")
     await world.settle()
 
-    await sizes.look()
+    await sizes.request_sizes()
 
     assert brokers[2].asked == [{tp("u")}]
 
 
-async def test_a_broker_that_says_nothing_is_named_and_the_others_tell(
+async def test_a_silent_broker_is_named_and_the_others_answer(
     world: World, sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     brokers[1].is_silent = True
     await reassign(world, {tp("t"): [1, 3]})
 
-    await sizes.look()
+    await sizes.request_sizes()
 
     assert sizes.view().failures == {2: "no answer in 0.2 s"}
     assert sizes.view().replicas[tp("t")].keys() == {1, 3}
@@ -162,22 +164,24 @@ async def test_a_broker_that_cannot_be_reached_is_named(
     await brokers[2].close()
     await reassign(world, {tp("t"): [1, 3]})
 
-    await sizes.look()
+    await sizes.request_sizes()
 
     assert sizes.view().failures.keys() == {3}
 
 
-async def test_without_the_listener_between_brokers_nobody_is_asked(world: World, brokers: list[LogDirsBroker]) -> None:
+async def test_a_broker_without_the_inter_broker_listener_is_not_asked(
+    world: World, brokers: list[LogDirsBroker]
+) -> None:
     sizes = ReplicaSizes(world.snapshot, "INTERNAL", world.clock.monotonic)
     await reassign(world, {tp("t"): [1, 3]})
 
-    await sizes.look()
+    await sizes.request_sizes()
 
     assert sizes.view().failures[BrokerId(1)] == "it has no plaintext listener INTERNAL"
     assert brokers[0].asked == []
 
 
-async def test_a_plan_may_ask_at_any_time_and_leaves_no_trace(
+async def test_a_plan_may_measure_at_any_time_and_the_view_stays_empty(
     sizes: ReplicaSizes, brokers: list[LogDirsBroker]
 ) -> None:
     measured = await sizes.measure([tp("t"), tp("nowhere")])

@@ -1,4 +1,4 @@
-"""Changing credentials: the event that a request becomes, and the row that each user gets."""
+"""AlterUserScramCredentials: the event that a request becomes, and the row that each user gets."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class MayNot:
         return operation is not self.forbidden
 
 
-async def test_all_that_a_request_wants_for_a_user_becomes_one_change() -> None:
+async def test_all_alterations_of_a_user_become_one_change() -> None:
     async with running(handler=alter_all) as cluster:
         client = await cluster.connect()
         await alter(client, ("bob", 1), ("alice", 1), ("alice", 1))
@@ -63,7 +63,7 @@ async def test_each_user_gets_one_row_with_the_reason_of_a_refusal() -> None:
         assert rows == {"alice": refusal, "bob": (KafkaError.NONE, "")}
 
 
-async def test_a_user_that_the_reply_forgets_has_a_row_all_the_same() -> None:
+async def test_a_user_that_the_reply_lacks_has_a_row_all_the_same() -> None:
     async with running(handler=lambda _: {}) as cluster:
         rows = await alter(await cluster.connect())
         assert rows == {"bob": (KafkaError.UNKNOWN_SERVER_ERROR, None)}
@@ -73,19 +73,19 @@ async def test_a_user_that_the_reply_forgets_has_a_row_all_the_same() -> None:
     ("failure", "error"),
     [(NotController("deposed"), KafkaError.NOT_CONTROLLER), (CallFailed("broken"), KafkaError.UNKNOWN_SERVER_ERROR)],
 )
-async def test_an_event_that_failed_is_told_for_each_user(failure: Exception, error: KafkaError) -> None:
+async def test_the_error_of_a_failed_event_is_in_the_row_of_each_user(failure: Exception, error: KafkaError) -> None:
     async with running(handler=lambda _: failure) as cluster:
         rows = await alter(await cluster.connect(), ("alice", 1))
         assert rows == {"alice": (error, None), "bob": (error, None)}
 
 
-async def test_a_standby_says_for_each_user_that_it_is_no_controller() -> None:
+async def test_a_standby_answers_not_controller_for_each_user() -> None:
     async with running(new_snapshot(Role.STANDBY)) as cluster:
         rows = await alter(await cluster.connect(), ("alice", 1))
         assert rows == dict.fromkeys(("alice", "bob"), (KafkaError.NOT_CONTROLLER, None))
 
 
-async def test_whoever_may_not_alter_the_cluster_changes_no_credential() -> None:
+async def test_without_the_right_to_alter_the_cluster_no_credential_changes() -> None:
     async with running(authorizer=MayNot(AclOperation.ALTER)) as cluster:
         rows = await alter(await cluster.connect())
         assert rows == {"bob": (KafkaError.CLUSTER_AUTHORIZATION_FAILED, None)}

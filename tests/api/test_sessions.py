@@ -1,4 +1,4 @@
-"""Who a connection is: the name that its transport proved is the one that rights, quotas and the audit log see."""
+"""The principal of a connection: rights, quotas and the audit log use the name that the transport proved."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from wire.transport import PLAINTEXT_SERVER, Accept, TransportPeer
 
 
 class ProvingAcceptor:
-    """Plaintext, but for a proof: everybody who comes is the same user."""
+    """A plaintext acceptor that gives every connection the same proved identity."""
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
@@ -36,13 +36,13 @@ class OnlyFor:
 TOPIC = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
 
 
-def test_whoever_proves_nothing_is_anonymous() -> None:
+def test_a_connection_without_a_proved_name_is_anonymous() -> None:
     assert principal_of(None) is ANONYMOUS
     assert str(principal_of("alice")) == "User:alice"
 
 
 @pytest.mark.parametrize("topic", [None, "orders"])
-def test_without_an_authorizer_everybody_may_do_everything(topic: str | None) -> None:
+def test_without_an_authorizer_every_operation_is_allowed(topic: str | None) -> None:
     assert all(AllowAll().allows(ANONYMOUS, operation, topic) for operation in AclOperation)
 
 
@@ -54,7 +54,7 @@ async def test_the_proved_name_is_in_the_event() -> None:
         assert (event.by.principal, event.by.user) == ("User:alice", "alice")
 
 
-async def test_rights_go_by_the_proved_name() -> None:
+async def test_rights_belong_to_the_proved_name() -> None:
     rights = OnlyFor(Principal("User", "bob"))
     async with running(authorizer=rights, acceptor=ProvingAcceptor("alice")) as cluster:
         (row,) = (await (await cluster.connect()).ask(19, 7, topics=[TOPIC])).topics

@@ -1,4 +1,4 @@
-"""The versions that all brokers serve, kept for the time in which no broker is live."""
+"""The versions that all brokers serve are kept for the time in which no broker is live."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ SHARED = {10: VersionRange(1, 4), 22: VersionRange(0, 3)}
 
 
 @pytest.mark.parametrize("release", RECORDED)
-def test_the_versions_of_a_release_are_those_that_its_brokers_answered(release: str) -> None:
+def test_the_versions_of_a_release_equal_the_recorded_answers_of_its_brokers(release: str) -> None:
     major, minor, _ = map(int, release.split("."))
     relayed = {
         key: versions for key, versions in RECORDED[release].items() if is_relayable(key) or key in PARTLY_RELAYED
@@ -39,7 +39,7 @@ def test_a_protocol_version_belongs_to_a_release_that_is_served(protocol: str, r
     assert release_of_protocol(protocol) == release
 
 
-async def test_the_last_brokers_are_remembered() -> None:
+async def test_the_versions_of_the_last_live_brokers_are_kept() -> None:
     shared = SharedVersions()
     assert shared.of([ONE, OTHER]) == SHARED
     assert shared.of([]) == SHARED
@@ -58,7 +58,7 @@ async def recalled(folder: Path, cluster_id: str = "cluster", release: Release =
 
 
 async def keep(folder: Path, cluster_id: str, *brokers: Mapping[int, VersionRange]) -> None:
-    """Let a process of this cluster hear from these brokers and end."""
+    """Let a process of this cluster receive the versions of these brokers and end."""
     shared = await recalled(folder, cluster_id)
     shared.of(brokers)
     await shared.close()
@@ -74,7 +74,7 @@ async def test_the_latest_versions_are_on_disk_when_it_is_closed(tmp_path: Path)
 
 
 async def test_the_versions_of_another_cluster_are_ignored_with_one_line_and_replaced(tmp_path: Path) -> None:
-    """Somebody copied the data directory of an instance of another cluster."""
+    """An operator copied the data directory of an instance of another cluster."""
     await keep(tmp_path, "another", ONE)
 
     with capture_logs() as lines:
@@ -82,14 +82,14 @@ async def test_the_versions_of_another_cluster_are_ignored_with_one_line_and_rep
 
     assert shared.of([]) == ranges_of(Release(2, 7))
     assert [(line["event"], line["log_level"], line["cluster"]) for line in lines] == [
-        ("ignored kept file of another cluster", "info", "another")
+        ("ignored stored file of another cluster", "info", "another")
     ]
     await keep(tmp_path, "cluster", OTHER)
     assert (await recalled(tmp_path)).of([]) == OTHER
 
 
 async def test_versions_without_a_cluster_are_ignored_with_one_line_and_replaced(tmp_path: Path) -> None:
-    """An older controllerd wrote them so."""
+    """An older controllerd wrote the file without a cluster id."""
     (tmp_path / VERSIONS_FILE).write_text('{"10": [0, 4], "22": [0, 5]}', encoding="utf-8")
 
     with capture_logs() as lines:
@@ -97,7 +97,7 @@ async def test_versions_without_a_cluster_are_ignored_with_one_line_and_replaced
 
     assert shared.of([]) == ranges_of(Release(2, 7))
     assert [(line["event"], line["reason"]) for line in lines] == [
-        ("could not use kept file", "Object missing required field `cluster_id`")
+        ("failed to read stored file", "Object missing required field `cluster_id`")
     ]
     await keep(tmp_path, "cluster", OTHER)
     assert (await recalled(tmp_path)).of([]) == OTHER
@@ -110,7 +110,7 @@ async def test_versions_without_a_cluster_are_ignored_with_one_line_and_replaced
         '1, "ranges": {"3": null}', '1, "ranges": {}',
     ])],
 )  # fmt: skip
-async def test_a_file_that_cannot_be_understood_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+async def test_a_file_that_cannot_be_understood_is_ignored(tmp_path: Path, content: str) -> None:
     (tmp_path / VERSIONS_FILE).write_text(content, encoding="utf-8")
     shared = await recalled(tmp_path, release=Release(2, 7))
     assert shared.of([]) == ranges_of(Release(2, 7))
@@ -128,7 +128,7 @@ async def test_nothing_is_kept_before_the_cluster_is_known(tmp_path: Path) -> No
     assert files_in(tmp_path) == []
 
 
-async def test_a_disk_that_refuses_changes_nothing_for_clients(tmp_path: Path) -> None:
+async def test_a_disk_that_refuses_the_write_changes_nothing_for_clients(tmp_path: Path) -> None:
     shared = await recalled(tmp_path / "missing")
     assert shared.of([ONE]) == ONE
     await shared.close()

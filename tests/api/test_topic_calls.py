@@ -1,4 +1,4 @@
-"""Creating, deleting and expanding topics: the event that each request becomes, the wait, and the answer's rows."""
+"""CreateTopics, DeleteTopics and CreatePartitions: the event of each request, the wait, and the rows of the answer."""
 
 import asyncio
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def outcomes(**topics: TopicOutcome) -> MutationReply:
 
 
 def show(snapshot: ClusterSnapshot, name: str, leader: int = 1) -> None:
-    """The controller publishes two partitions of a topic, as it does after each event."""
+    """Publish two partitions of a topic in the snapshot, as the controller does after each event."""
     put_topic(snapshot, name, None, partition(0, leader, 1), partition(1, leader, 1))
     snapshot.announce()
 
@@ -96,7 +96,7 @@ def with_topics(*names: str) -> ClusterSnapshot:
 
 
 class Rights:
-    """An authorizer that allows what it was given; ``None`` stands for the cluster as a whole."""
+    """An authorizer that allows these operations; ``None`` stands for the cluster as a whole."""
 
     def __init__(self, *allowed: tuple[AclOperation, str | None]) -> None:
         self.allowed = allowed
@@ -106,12 +106,12 @@ class Rights:
 
 
 def succeed(event: Event) -> object:
-    """The controller: everything that it is asked is done."""
+    """Reply as a controller that accepts every request."""
     match event:
         case CreateTopics():
-            return MutationReply({wish.name: MADE for wish in event.topics})
+            return MutationReply({request.name: MADE for request in event.topics})
         case CreatePartitions():
-            return MutationReply({wish.topic: TopicOutcome(partitions=frozenset({1})) for wish in event.topics})
+            return MutationReply({request.topic: TopicOutcome(partitions=frozenset({1})) for request in event.topics})
         case DeleteTopics():
             return MutationReply({topic: TopicOutcome() for topic in event.topics})
         case _:
@@ -122,7 +122,7 @@ def succeed(event: Event) -> object:
 
 
 @pytest.mark.parametrize("version", range(8))
-async def test_a_wish_for_a_topic_becomes_an_event_with_who_asks(version: int) -> None:
+async def test_a_create_topics_request_becomes_an_event_with_its_requester(version: int) -> None:
     assignments = [{"partition_index": index, "broker_ids": (1, 2)} for index in (0, 1)]
     configs = [{"name": "retention.ms", "value": "5"}, {"name": "segment.ms", "value": None}]
     row = wanted("new", num_partitions=-1, replication_factor=-1, assignments=assignments, configs=configs)
@@ -131,15 +131,15 @@ async def test_a_wish_for_a_topic_becomes_an_event_with_who_asks(version: int) -
         await client.ask(19, version, topics=[row], validate_only=True)
         (event,) = cluster.events
         assert isinstance(event, CreateTopics)
-        wish = TopicRequest(
+        request = TopicRequest(
             "new", -1, -1, {0: replicas(1, 2), 1: replicas(1, 2)}, {"retention.ms": "5", "segment.ms": None}
         )
-        assert (event.topics, event.validate_only) == ((wish,), version >= 1)
+        assert (event.topics, event.validate_only) == ((request,), version >= 1)
         assert event.by == Requester("User:ANONYMOUS", "ANONYMOUS", "test", version, event.by.peer)
         assert event.by.peer.startswith("127.0.0.1:")
 
 
-async def test_a_config_that_is_null_and_a_value_is_null() -> None:
+async def test_a_config_that_is_null_and_has_a_value_is_null() -> None:
     configs = [{"name": "segment.ms", "value": None}, {"name": "segment.ms", "value": "1"}]
     async with running(with_topics("new"), succeed) as cluster:
         client = await cluster.connect()
@@ -156,7 +156,7 @@ async def test_each_topic_gets_its_row_in_the_order_of_the_request() -> None:
         assert rows(entity) == [("old", EXISTS.refusal), ("new", DONE)]
 
 
-async def test_a_created_topic_is_described_by_its_counts_its_id_and_what_was_set() -> None:
+async def test_a_created_topic_is_described_by_its_counts_its_id_and_its_configs() -> None:
     async with running(with_topics("new"), succeed) as cluster:
         client = await cluster.connect()
         (row,) = (await client.ask(19, 7, topics=[wanted("new")])).topics
@@ -174,7 +174,7 @@ async def described(cluster: Cluster, **values: Any) -> dict[str, tuple[str, int
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-async def test_the_rest_of_a_new_topics_configs_is_what_a_broker_says_of_itself(validate_only: bool) -> None:
+async def test_the_other_configs_of_a_new_topic_are_the_defaults_of_a_broker(validate_only: bool) -> None:
     async with running(with_topics("new"), succeed) as cluster:
         broker = await cluster.add_broker(1)
         broker.settings = {
@@ -189,7 +189,7 @@ async def test_the_rest_of_a_new_topics_configs_is_what_a_broker_says_of_itself(
         assert configs["remote.storage.enable"] == ("false", 5)
 
 
-async def test_the_next_broker_is_asked_when_one_does_not_tell_its_settings() -> None:
+async def test_the_next_broker_is_asked_when_one_does_not_answer_with_its_settings() -> None:
     async with running(with_topics("new"), succeed) as cluster:
         await cluster.add_broker(1)
         odd, good = await cluster.add_broker(2), await cluster.add_broker(3)
@@ -198,7 +198,7 @@ async def test_the_next_broker_is_asked_when_one_does_not_tell_its_settings() ->
         assert (await described(cluster))["retention.ms"] == ("9", 5)
 
 
-async def test_brokers_that_say_nothing_do_not_keep_a_creation_from_its_answer() -> None:
+async def test_silent_brokers_do_not_keep_a_creation_from_its_answer() -> None:
     async with running(with_topics("new"), succeed) as cluster:
         (await cluster.add_broker(1)).is_silent = True
         (await cluster.add_broker(2)).is_silent = True
@@ -206,7 +206,7 @@ async def test_brokers_that_say_nothing_do_not_keep_a_creation_from_its_answer()
 
 
 @pytest.mark.parametrize(("version", "outcome"), [(4, MADE), (7, EXISTS)], ids=["old version", "refused"])
-async def test_brokers_are_asked_for_their_settings_only_if_somebody_is_told(
+async def test_brokers_are_asked_for_their_settings_only_if_the_answer_has_configs(
     version: int, outcome: TopicOutcome
 ) -> None:
     async with running(with_topics("new"), lambda _: outcomes(new=outcome), brokers=1) as cluster:
@@ -223,7 +223,7 @@ async def test_a_topic_without_configs_has_an_empty_list_of_them_because_javas_c
         assert (row.configs, row.topic_config_error_code) == ((), KafkaError.NONE)
 
 
-async def test_whoever_may_not_see_configs_sees_no_counts_either() -> None:
+async def test_without_the_right_to_describe_configs_the_answer_has_no_counts_either() -> None:
     rights = Rights((AclOperation.CREATE, None))
     async with running(with_topics("new"), succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
@@ -244,7 +244,7 @@ async def test_a_row_with_an_error_has_no_counts_and_no_error_about_configs(outc
         assert row.topic_config_error_code == KafkaError.NONE
 
 
-async def test_the_answer_waits_until_every_partition_is_shown_with_a_leader() -> None:
+async def test_the_answer_waits_until_every_partition_has_a_leader_in_the_snapshot() -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         answer = asyncio.create_task(client.ask(19, 7, topics=[wanted("new")]))
@@ -258,7 +258,7 @@ async def test_the_answer_waits_until_every_partition_is_shown_with_a_leader() -
         assert rows(await answer) == [("new", DONE)]
 
 
-async def test_a_topic_that_is_not_shown_in_time_is_a_timeout_with_its_id() -> None:
+async def test_a_topic_that_the_snapshot_lacks_in_time_is_a_timeout_with_its_id() -> None:
     async with running(with_topics("shown"), succeed) as cluster:
         client = await cluster.connect()
         entity = await client.ask(19, 7, topics=[wanted("new"), wanted("shown")], timeout=ms(30))
@@ -286,7 +286,7 @@ async def test_a_wait_does_not_keep_the_controller_from_other_events() -> None:
         await waiting
 
 
-async def test_a_controller_that_lost_its_role_meanwhile_says_timeout_because_the_topic_is_there() -> None:
+async def test_a_controller_that_loses_the_role_meanwhile_answers_timeout_because_the_topic_exists() -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         answer = asyncio.create_task(client.ask(19, 7, topics=[wanted("new")]))
@@ -299,7 +299,7 @@ async def test_a_controller_that_lost_its_role_meanwhile_says_timeout_because_th
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-async def test_without_time_a_success_is_a_timeout_at_once_and_a_refusal_stays(timeout_ms: int) -> None:
+async def test_a_timeout_of_zero_turns_a_success_into_a_timeout_and_keeps_a_refusal(timeout_ms: int) -> None:
     async with running(with_topics("new"), lambda _: outcomes(new=MADE, old=EXISTS)) as cluster:
         client = await cluster.connect()
         entity = await client.ask(19, 7, topics=[wanted("new"), wanted("old")], timeout=ms(timeout_ms))
@@ -307,7 +307,7 @@ async def test_without_time_a_success_is_a_timeout_at_once_and_a_refusal_stays(t
 
 
 @pytest.mark.parametrize("timeout_ms", [0, 60_000])
-async def test_a_validation_has_nothing_to_wait_for(timeout_ms: int) -> None:
+async def test_a_validation_does_not_wait(timeout_ms: int) -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         entity = await client.ask(19, 7, topics=[wanted("new")], validate_only=True, timeout=ms(timeout_ms))
@@ -315,7 +315,7 @@ async def test_a_validation_has_nothing_to_wait_for(timeout_ms: int) -> None:
         assert entity.topics[0].num_partitions == 2
 
 
-async def test_names_that_are_wrong_as_such_never_reach_the_controller() -> None:
+async def test_invalid_names_are_refused_without_an_event() -> None:
     async with running(with_topics("new"), succeed) as cluster:
         client = await cluster.connect()
         names = ("twice", "__cluster_metadata", "new", "twice")
@@ -325,7 +325,7 @@ async def test_names_that_are_wrong_as_such_never_reach_the_controller() -> None
         assert rows(entity) == [twice, ("__cluster_metadata", internal), ("new", DONE), twice]
         (event,) = cluster.events
         assert isinstance(event, CreateTopics)
-        assert [wish.name for wish in event.topics] == ["new"]
+        assert [request.name for request in event.topics] == ["new"]
 
 
 async def test_when_every_row_is_refused_there_is_no_event() -> None:
@@ -359,7 +359,7 @@ async def test_a_right_on_the_cluster_creates_every_topic() -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-async def test_a_wish_for_partitions_becomes_an_event(version: int) -> None:
+async def test_a_create_partitions_request_becomes_an_event(version: int) -> None:
     given = [{"broker_ids": (1, 2)}, {"broker_ids": (2, 3)}]
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
@@ -373,7 +373,7 @@ async def test_a_wish_for_partitions_becomes_an_event(version: int) -> None:
         assert (event.validate_only, event.by.version) == (True, version)
 
 
-async def test_new_partitions_are_waited_for() -> None:
+async def test_the_answer_waits_for_new_partitions() -> None:
     grown = outcomes(orders=TopicOutcome(partitions=frozenset({2})))
     async with running(handler=lambda _: grown) as cluster:
         client = await cluster.connect()
@@ -388,14 +388,14 @@ async def test_new_partitions_are_waited_for() -> None:
         assert rows(await answer) == [("orders", DONE)]
 
 
-async def test_new_partitions_that_are_not_shown_in_time_are_a_timeout() -> None:
+async def test_new_partitions_that_the_snapshot_lacks_in_time_are_a_timeout() -> None:
     grown = outcomes(orders=TopicOutcome(partitions=frozenset({2})))
     async with running(handler=lambda _: grown) as cluster:
         client = await cluster.connect()
         assert rows(await client.ask(37, 3, topics=[more("orders", 3)], timeout=ms(30))) == [("orders", LATE)]
 
 
-async def test_a_topic_that_is_named_twice_is_refused_once_and_the_rest_goes_on() -> None:
+async def test_a_topic_that_is_named_twice_is_refused_once_and_the_others_grow() -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         entity = await client.ask(37, 3, topics=[more("twice"), more("orders"), more("twice")])
@@ -403,7 +403,7 @@ async def test_a_topic_that_is_named_twice_is_refused_once_and_the_rest_goes_on(
         assert rows(entity) == [("twice", refusal), ("orders", DONE)]
 
 
-async def test_only_whoever_may_alter_a_topic_gives_it_partitions() -> None:
+async def test_partitions_need_the_right_to_alter_the_topic() -> None:
     rights = Rights((AclOperation.ALTER_TOPIC, "orders"), (AclOperation.ALTER, None), (AclOperation.CREATE, None))
     async with running(handler=succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
@@ -416,7 +416,7 @@ async def test_only_whoever_may_alter_a_topic_gives_it_partitions() -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_the_answer_to_a_deletion_waits_until_clients_are_not_told_of_the_topic(version: int) -> None:
+async def test_the_answer_to_a_deletion_waits_until_the_topic_is_hidden_from_clients(version: int) -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         answer = asyncio.create_task(client.ask(20, version, **by_name("orders")))
@@ -429,7 +429,7 @@ async def test_the_answer_to_a_deletion_waits_until_clients_are_not_told_of_the_
         assert rows(await answer) == [("orders", DONE)]
 
 
-async def test_an_id_stands_for_the_topic_that_has_it() -> None:
+async def test_a_topic_can_be_deleted_by_its_id() -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         entity = await client.ask(20, 6, **by_id(TOPIC_UUID, OTHER_UUID), timeout=ms(0))
@@ -451,7 +451,7 @@ async def test_a_topic_that_is_named_twice_is_deleted_once_and_has_two_rows() ->
         assert event.topics == ("orders",)
 
 
-async def test_a_row_with_a_name_and_an_id_spoils_the_whole_request() -> None:
+async def test_a_row_with_a_name_and_an_id_refuses_the_whole_request() -> None:
     both = {"topics": [{"name": "orders", "topic_id": TOPIC_UUID}, {"name": "other", "topic_id": None}]}
     async with running() as cluster:
         client = await cluster.connect()
@@ -469,7 +469,7 @@ async def test_a_row_without_name_and_id_is_refused_alone() -> None:
         assert rows(entity) == [(None, (KafkaError.INVALID_REQUEST, None)), ("", DONE)]
 
 
-async def test_a_refused_deletion_is_told_by_its_code_alone() -> None:
+async def test_a_refused_deletion_has_an_error_code_without_text() -> None:
     refused = TopicOutcome(Refusal(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "a sentence"))
     async with running(handler=lambda _: outcomes(unknown=refused)) as cluster:
         client = await cluster.connect()
@@ -477,13 +477,13 @@ async def test_a_refused_deletion_is_told_by_its_code_alone() -> None:
         assert rows(entity) == [("unknown", (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, None))]
 
 
-async def test_a_topic_that_stays_is_a_timeout() -> None:
+async def test_a_topic_that_still_exists_at_the_deadline_is_a_timeout() -> None:
     async with running(handler=succeed) as cluster:
         client = await cluster.connect()
         assert rows(await client.ask(20, 6, **by_name("orders"), timeout=ms(30))) == [("orders", LATE)]
 
 
-async def test_whoever_may_not_delete_a_topic_does_not_even_mark_it() -> None:
+async def test_without_the_right_to_delete_a_topic_it_is_not_marked() -> None:
     rights = Rights((AclOperation.DELETE_TOPIC, "gone"), (AclOperation.DESCRIBE_TOPIC, "orders"))
     async with running(handler=succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
@@ -496,7 +496,9 @@ async def test_whoever_may_not_delete_a_topic_does_not_even_mark_it() -> None:
 
 
 @pytest.mark.parametrize(("may_describe", "shown"), [(True, "orders"), (False, None)])
-async def test_the_name_behind_an_id_is_a_secret(may_describe: bool, shown: str | None) -> None:
+async def test_the_name_of_a_topic_id_needs_the_right_to_describe_the_topic(
+    may_describe: bool, shown: str | None
+) -> None:
     rights = Rights((AclOperation.DESCRIBE_TOPIC, "orders" if may_describe else "other"))
     async with running(handler=succeed, authorizer=rights) as cluster:
         client = await cluster.connect()
@@ -515,7 +517,7 @@ async def test_the_name_behind_an_id_is_a_secret(may_describe: bool, shown: str 
         (6, KafkaError.TOPIC_DELETION_DISABLED),
     ],
 )
-async def test_a_cluster_that_deletes_no_topics_says_so_as_the_version_can(version: int, error: KafkaError) -> None:
+async def test_disabled_deletion_is_an_error_of_the_version(version: int, error: KafkaError) -> None:
     async with running(policy=Policy(delete_topic_enable=False)) as cluster:
         client = await cluster.connect()
         assert rows(await client.ask(20, version, **by_name("orders"))) == [("orders", (error, None))]
@@ -534,7 +536,7 @@ NEWEST = {19: 7, 20: 6, 37: 3}
 
 
 @pytest.mark.parametrize("api_key", REQUESTS)
-async def test_a_standby_says_for_every_row_that_it_is_none(api_key: int) -> None:
+async def test_a_standby_answers_not_controller_for_every_row(api_key: int) -> None:
     async with running(new_snapshot(Role.STANDBY)) as cluster:
         client = await cluster.connect()
         entity = await client.ask(api_key, NEWEST[api_key], **REQUESTS[api_key])
@@ -547,7 +549,7 @@ async def test_a_standby_says_for_every_row_that_it_is_none(api_key: int) -> Non
     [(NotController("deposed"), KafkaError.NOT_CONTROLLER), (CallFailed("broken"), KafkaError.UNKNOWN_SERVER_ERROR)],
 )
 @pytest.mark.parametrize("api_key", REQUESTS)
-async def test_an_event_that_failed_is_told_for_the_topics_in_it(
+async def test_the_error_of_a_failed_event_is_in_the_row_of_each_topic(
     api_key: int, failure: Exception, error: KafkaError
 ) -> None:
     async with running(handler=lambda _: failure) as cluster:
@@ -557,7 +559,7 @@ async def test_an_event_that_failed_is_told_for_the_topics_in_it(
 
 
 @pytest.mark.parametrize("api_key", REQUESTS)
-async def test_a_topic_that_the_reply_forgets_has_a_row_all_the_same(api_key: int) -> None:
+async def test_a_topic_that_the_reply_lacks_has_a_row_all_the_same(api_key: int) -> None:
     async with running(handler=lambda _: MutationReply({})) as cluster:
         client = await cluster.connect()
         entity = await client.ask(api_key, NEWEST[api_key], **REQUESTS[api_key])
@@ -565,7 +567,7 @@ async def test_a_topic_that_the_reply_forgets_has_a_row_all_the_same(api_key: in
 
 
 @pytest.mark.parametrize("api_key", REQUESTS)
-async def test_a_controller_without_an_answer_in_time_costs_its_client_the_connection(api_key: int) -> None:
+async def test_a_controller_without_an_answer_in_time_closes_the_connection(api_key: int) -> None:
     async with running(handler=lambda _: NO_ANSWER, limits=ServerLimits(call_s=0.05)) as cluster:
         client = await cluster.connect()
         with pytest.raises(AssertionError, match="hung up"):
@@ -592,7 +594,7 @@ async def ask_a(client: Client, api_key: int) -> Any:
 
 
 @pytest.mark.parametrize("api_key", REQUESTS)
-async def test_a_client_over_its_quota_is_told_how_long_to_wait_from_now_on(api_key: int) -> None:
+async def test_a_client_over_its_quota_gets_the_remaining_throttle_time(api_key: int) -> None:
     async with running(handler=lambda _: throttling(5000), now=lambda: 12.0) as cluster:
         client = await cluster.connect()
         entity = await ask_a(client, api_key)
@@ -613,21 +615,21 @@ async def is_muted(cluster: Cluster, client: Client) -> bool:
     return answered == 5
 
 
-async def test_a_client_that_must_wait_is_answered_and_then_not_read() -> None:
+async def test_a_throttled_client_is_answered_and_then_muted() -> None:
     async with running(handler=lambda _: throttling(60_000), now=lambda: 10.0) as cluster:
         client = await cluster.connect()
         await ask_a(client, 19)
         assert await is_muted(cluster, client)
 
 
-async def test_a_client_that_waited_is_read_again() -> None:
+async def test_a_client_is_read_again_after_its_throttle_time() -> None:
     async with running(handler=lambda _: throttling(30), now=lambda: 10.0) as cluster:
         client = await cluster.connect()
         await ask_a(client, 19)
         assert (await client.ask(18, 3)).error_code == KafkaError.NONE
 
 
-async def test_nobody_is_muted_for_longer_than_an_idle_connection_lives() -> None:
+async def test_no_client_is_muted_for_longer_than_the_idle_timeout() -> None:
     limits = ServerLimits(idle_s=0.1)
     async with running(handler=lambda _: throttling(2**31 - 1), now=lambda: 10.0, limits=limits) as cluster:
         client = await cluster.connect()

@@ -1,4 +1,4 @@
-"""An admin client's topics through the socket, the queue and the handlers, down to what is in ZooKeeper and back."""
+"""An admin client's topic requests through the socket, the queue and the handlers, to ZooKeeper and back."""
 
 import json
 from datetime import timedelta
@@ -28,7 +28,7 @@ async def errors(client: Client, api_key: int, version: int, **values: object) -
     return {row.name: row.error_code for row in getattr(entity, field)}
 
 
-async def test_a_created_topic_is_led_and_shown_before_the_answer() -> None:
+async def test_a_created_topic_has_leaders_in_the_snapshot_before_the_answer() -> None:
     world = await world_of(1, 2)
     async with served(world) as client:
         entity = await client.ask(19, 7, topics=[wanted("new", retention_ms="1"), wanted("fine")])
@@ -44,7 +44,7 @@ async def test_a_created_topic_is_led_and_shown_before_the_answer() -> None:
         assert znode(world, "/config/topics/fine") == {"version": 1, "config": {}}
 
 
-async def test_a_topic_that_exists_is_refused_with_the_sentence_that_scripts_know() -> None:
+async def test_a_topic_that_exists_is_refused_with_kafkas_text() -> None:
     world = await with_topic(await world_of(1), 1)
     async with served(world) as client:
         (row,) = (await client.ask(19, 7, topics=[wanted("t", 1, 1)])).topics
@@ -58,7 +58,7 @@ async def test_a_validated_topic_is_not_created() -> None:
         assert "/brokers/topics/new" not in world.tree.nodes
 
 
-async def test_added_partitions_are_led_and_shown_before_the_answer() -> None:
+async def test_added_partitions_have_leaders_in_the_snapshot_before_the_answer() -> None:
     world = await with_topic(await world_of(1, 2), 1)
     async with served(world) as client:
         grow = {"name": "t", "count": 3, "assignments": None}
@@ -96,7 +96,7 @@ async def test_a_users_credential_is_stored_without_the_password() -> None:
         assert "secret" not in stored
 
 
-async def test_a_client_over_its_quota_is_refused_and_told_how_long_to_wait() -> None:
+async def test_a_client_over_its_quota_is_refused_with_a_throttle_time() -> None:
     world = World()
     world.tree.put("/config/clients/test", b'{"version":1,"config":{"controller_mutation_rate":"2"}}')
     world.register(1)

@@ -131,5 +131,5 @@ def read_log(directory: Path) -> list[tuple[Envelope, Record]]:
 
 
 def alarms(count: int, first: int = 1) -> list[Record]:
-    """That many small records that can be told apart."""
+    """Make ``count`` small records with distinct details."""
     return [AlarmRecord("test", str(number)) for number in range(first, first + count)]

@@ -89,7 +89,7 @@ def test_every_subscriber_takes_kinds_that_exist() -> None:
     assert Recent.takes == KafkaLogs.takes == EVERY_KIND
 
 
-def test_the_watch_counts_records_of_events_and_not_those_that_arise_outside_of_them() -> None:
+def test_the_watch_counts_records_of_events_and_not_records_outside_of_them() -> None:
     watch = WriteWatch()
     bus = RecordBus(RecordingAudit(), before=[watch])
     bus.record(BEGIN, ALARM, ResponseRecord(1, 1, "UpdateMetadata", 8, 1, 10, 1, 1.0, 0, {}), SnapshotEnd(1, 1, 1))

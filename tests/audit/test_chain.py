@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from controllerd.audit.chain import Chain, RawLine
-from controllerd.audit.findings import Place
+from controllerd.audit.findings import LinePlace
 from controllerd.audit.reader import read_chunks
 from controllerd.audit.segments import list_segments
 from tests.audit.forgery import Line, Log, lines_of, new_log, relinked, swapped, with_lines, without, write
@@ -44,11 +44,11 @@ def seen(chain: Chain, directory: Path) -> object:
     for segment in list_segments(directory):
         for chunk in read_chunks(segment.path):
             if isinstance(chunk, list):
-                chain.see(chunk, segment.number)
+                chain.add(chunk, segment.number)
             else:
-                chain.unreadable(Place(segment.number, chunk.segment, chunk.line), is_block=False)
+                chain.add_unreadable(LinePlace(segment.number, chunk.segment, chunk.line), is_block=False)
     runs = [astuple(run) for run in chain.runs]
-    return runs, chain.trailing, chain.gaps, chain.newest_version, chain.since_ms, chain.heads_met, chain.head
+    return runs, chain.trailing, chain.gaps, chain.newest_version, chain.since_ms, chain.heads_found, chain.head
 
 
 @pytest.mark.parametrize("group", range(4))

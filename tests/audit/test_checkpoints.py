@@ -188,7 +188,7 @@ async def test_at_100_random_points_the_digest_is_that_of_the_fold() -> None:
                 await rested.happen()
     running, state, seen = FoldDigest(), ClusterState(), set()
     for envelope, record in rested.log():
-        running.see(record)
+        running.add(record)
         apply(state, envelope, record)
         if isinstance(record, DigestRecord):
             partitions = sum(1 for _ in state.partitions())
@@ -260,7 +260,7 @@ async def test_the_end_of_a_term_ends_its_snapshot() -> None:
     assert len(rested.world.audit.of(SnapshotEnd)) == 1
 
 
-async def test_after_a_gap_the_next_snapshot_makes_the_picture_whole_again() -> None:
+async def test_after_a_gap_the_next_snapshot_makes_the_state_whole_again() -> None:
     rested = await Rested(seed=5).start()
     before = len(rested.world.audit.records)
     for _ in range(10):
@@ -277,7 +277,7 @@ async def test_after_a_gap_the_next_snapshot_makes_the_picture_whole_again() -> 
     assert log[-1][1].digest == digest_of(folded(log))
 
 
-async def test_what_is_lost_of_the_snapshot_that_opens_a_term_is_made_up_for_at_once() -> None:
+async def test_a_loss_in_the_first_snapshot_of_a_term_is_followed_by_another_snapshot_at_once() -> None:
     rested = await Rested(seed=6).start()
     opening = rested.world.audit.records
     at = next(number for number, record in enumerate(opening) if isinstance(record, TopicsRecord))

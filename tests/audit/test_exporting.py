@@ -17,7 +17,7 @@ KEY = b"0123456789abcdef"
 
 
 class Znode:
-    """What was put into ZooKeeper."""
+    """A znode in memory that receives the heads."""
 
     def __init__(self) -> None:
         self.heads: list[bytes] = []
@@ -31,7 +31,7 @@ class Znode:
 
 
 def names(folder: Path) -> set[str]:
-    """What is in a folder."""
+    """The names of the files in a folder."""
     return {path.name for path in folder.iterdir()}
 
 
@@ -94,7 +94,7 @@ async def test_nothing_is_exported_again_while_the_log_does_not_grow(tmp_path: P
     await audit.close()
 
 
-async def test_the_file_keeps_the_heads_of_earlier_lives_up_to_a_bound(tmp_path: Path) -> None:
+async def test_the_file_keeps_the_heads_of_earlier_boots_up_to_a_bound(tmp_path: Path) -> None:
     for boot in ("one", "two"):
         audit = make_writer(tmp_path / "log", boot=boot, fsync="event")
         exporter = await opened(tmp_path, audit)
@@ -120,7 +120,7 @@ async def test_the_last_head_is_that_of_the_closed_log_and_asks_nothing_of_zooke
     assert znode.heads == []
 
 
-async def test_what_is_refused_is_told_and_tried_again(tmp_path: Path) -> None:
+async def test_a_failed_export_is_reported_and_retried(tmp_path: Path) -> None:
     audit, znode = make_writer(tmp_path / "log", fsync="event"), Znode()
     exporter = await opened(tmp_path, audit, znode)
     await audit.start(CLUSTER)

@@ -25,14 +25,14 @@ BOUND: Final = 20
 
 
 class SickDisk:
-    """Real files that refuse what they are told to refuse, for as long as they are told."""
+    """Real files that fail at chosen operations, for as long as these are in ``refused``."""
 
     def __init__(self, *refused: Place) -> None:
         self.refused = set(refused)
         self.flows = threading.Event()
         self.flows.set()
         self.waiting = threading.Event()
-        """Set while somebody waits for a stalled write."""
+        """Set while a writer waits for a stalled write."""
 
     def open(self, path: Path) -> "SickFile":
         """A new file."""
@@ -140,7 +140,7 @@ async def test_a_disk_that_is_full_from_the_start_does_not_keep_the_daemon_from_
     assert verify(writer.directory).is_intact
 
 
-async def test_a_directory_is_locked_although_there_is_no_room_to_say_by_whom(tmp_path: Path) -> None:
+async def test_a_directory_is_locked_although_the_disk_has_no_room_for_the_name_of_the_owner(tmp_path: Path) -> None:
     directory = log_directory(tmp_path, CLUSTER, NODE)
     directory.mkdir(parents=True)
     (directory / LOCK_NAME).symlink_to("/dev/full")
@@ -168,7 +168,7 @@ async def test_a_disk_that_is_full_again_and_again_leaves_one_exact_gap_each_tim
     assert verify(writer.directory).is_intact
 
 
-async def test_what_cannot_be_compressed_stays_whole_and_leaves_no_half_copy(
+async def test_a_segment_that_cannot_be_compressed_stays_whole_and_leaves_no_half_copy(
     tmp_path: Path, full_for_copies: Callable[[bool], None]
 ) -> None:
     full_for_copies(True)
@@ -177,7 +177,7 @@ async def test_what_cannot_be_compressed_stays_whole_and_leaves_no_half_copy(
     await record_one_by_one(writer, range(1, 40))
     wait_until(lambda: len(list_segments(writer.directory)) > 3)
     assert not any(segment.is_compressed for segment in list_segments(writer.directory))
-    wait_until(lambda: not list(writer.directory.glob("*.tmp")))  # the one in work is removed in a moment
+    wait_until(lambda: not list(writer.directory.glob("*.tmp")))  # the current one is removed soon
     full_for_copies(False)
     await record_one_by_one(writer, range(40, 60))
     wait_until(lambda: sum(segment.is_compressed for segment in list_segments(writer.directory)) > 3)
@@ -226,7 +226,7 @@ async def test_a_stall_in_the_middle_of_an_event_holds_it_up_for_the_bounded_wai
     assert verify(writer.directory).is_intact
 
 
-async def test_an_event_is_handled_while_the_disk_stands_still(tmp_path: Path) -> None:
+async def test_an_event_is_handled_while_the_disk_is_stalled(tmp_path: Path) -> None:
     disk = SickDisk()
     writer = make_writer(tmp_path, opener=disk.open, accept_wait_s=0.05)
     await writer.start(CLUSTER)
@@ -245,7 +245,7 @@ async def test_an_event_is_handled_while_the_disk_stands_still(tmp_path: Path) -
     assert verify(writer.directory).is_intact
 
 
-async def test_a_directory_that_was_full_at_the_last_end_is_gone_on_with(tmp_path: Path) -> None:
+async def test_a_directory_that_was_full_at_the_last_end_is_continued(tmp_path: Path) -> None:
     disk = SickDisk()
     writer = make_writer(tmp_path, opener=disk.open, boot="one")
     await writer.start(CLUSTER)

@@ -21,7 +21,7 @@ HEAD = ExportedHead.of(Head("boot", 4711, "0a" * 32), cluster="prod", node=1, ep
 
 
 @pytest.mark.parametrize("key", [None, KEY])
-def test_a_head_survives_the_way_there_and_back(key: bytes | None) -> None:
+def test_a_head_survives_encoding_and_decoding(key: bytes | None) -> None:
     assert decode_head(encode_head(HEAD, key), key).head == HEAD.head
 
 
@@ -53,17 +53,17 @@ def test_no_field_can_be_changed_under_a_signature(change: bytes, to: bytes) -> 
         decode_head(encode_head(HEAD, KEY).replace(change, to), KEY)
 
 
-def test_another_key_is_told() -> None:
+def test_another_key_is_reported() -> None:
     with pytest.raises(BadSignature, match="signed with another key"):
         decode_head(encode_head(HEAD, KEY), b"fedcba9876543210")
 
 
-def test_a_missing_signature_is_told() -> None:
+def test_a_missing_signature_is_reported() -> None:
     with pytest.raises(BadSignature, match="is not signed"):
         decode_head(encode_head(HEAD), KEY)
 
 
-def test_an_unknown_way_to_sign_is_told() -> None:
+def test_an_unknown_algorithm_is_reported() -> None:
     with pytest.raises(BadSignature, match="'ed25519'"):
         decode_head(encode_head(HEAD, KEY).replace(b"hmac-sha256", b"ed25519"), KEY)
 
@@ -80,7 +80,7 @@ def test_an_unknown_way_to_sign_is_told() -> None:
         (encode_head(HEAD).replace(b'{"v":1', b'{"v":1,"more":1'), "more"),
     ],
 )
-def test_what_is_no_head_is_refused(data: bytes, says: str) -> None:
+def test_an_invalid_head_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(BadHead, match=says):
         decode_head(data)
 

@@ -1,4 +1,4 @@
-"""What is written at each level, and that every level but ``off`` is enough to know the cluster."""
+"""The records that each level writes; every level but ``off`` is enough to know the cluster."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ async def test_normal_and_full_write_every_kind(tmp_path: Path) -> None:
     assert await kinds_at(tmp_path / "full", "full") == KINDS.keys()
 
 
-async def test_summary_leaves_out_what_only_rules_about_writes_and_requests_need(tmp_path: Path) -> None:
+async def test_summary_leaves_out_the_kinds_that_only_rules_about_writes_and_requests_need(tmp_path: Path) -> None:
     assert await kinds_at(tmp_path, "summary") == KINDS.keys() - LEFT_OUT_OF_SUMMARY
 
 
@@ -41,7 +41,7 @@ async def test_off_writes_nothing_and_numbers_nothing(tmp_path: Path) -> None:
     assert writer.records_lost == 0
 
 
-async def test_what_is_left_out_leaves_no_gap_in_the_numbers(tmp_path: Path) -> None:
+async def test_records_that_are_left_out_leave_no_gap_in_the_numbers(tmp_path: Path) -> None:
     directory = await write_log(tmp_path, *ONE_OF_EACH, level="summary")
     assert [envelope.seq for envelope, _ in read_log(directory)] == list(range(1, 1 + len(read_log(directory))))
 
@@ -57,7 +57,7 @@ def test_an_answer_keeps_its_latency_but_not_its_errors_in_a_summary() -> None:
     assert at_level("normal", answer) is answer
 
 
-def test_what_is_not_written_need_not_be_made() -> None:
+def test_kinds_that_are_not_written_need_not_be_made() -> None:
     assert [kind for kind in KINDS.values() if is_written("off", kind)] == []
     assert {kind.kind for kind in KINDS.values() if not is_written("summary", kind)} == LEFT_OUT_OF_SUMMARY
 

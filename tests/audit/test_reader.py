@@ -1,4 +1,4 @@
-"""What the reader tells about logs that were damaged by accident or by hand, and how exactly."""
+"""The findings of the reader about logs that were damaged by accident or by hand."""
 
 import json
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def edited(line: bytes) -> bytes:
 
 
 def harms(report: Report) -> list[tuple[Harm, int, int | None]]:
-    """What was found, with its range."""
+    """The harms of a report with their ranges."""
     return [(finding.harm, finding.first_seq, finding.last_seq) for finding in report.findings]
 
 
@@ -214,7 +214,7 @@ async def test_a_directory_is_folded_to_the_state_after_its_last_record(tmp_path
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_with_the_exported_head_no_single_changed_byte_stays_unseen(log: Path, data: st.DataObject) -> None:
+def test_with_the_exported_head_every_changed_byte_is_found(log: Path, data: st.DataObject) -> None:
     path = segment_of(log).path
     whole, head = path.read_bytes(), verify(log).head
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -228,7 +228,7 @@ def test_with_the_exported_head_no_single_changed_byte_stays_unseen(log: Path, d
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.lists(st.integers(0, 8), max_size=12))
-def test_with_the_exported_head_no_other_order_or_choice_of_lines_stays_unseen(log: Path, order: list[int]) -> None:
+def test_with_the_exported_head_every_other_order_or_choice_of_lines_is_found(log: Path, order: list[int]) -> None:
     path = segment_of(log).path
     whole, head = path.read_bytes(), verify(log).head
     lines = whole.splitlines(keepends=True)
@@ -283,14 +283,14 @@ def test_a_flipped_bit_costs_the_line_that_it_is_in(tmp_path: Path) -> None:
         )
 
 
-async def test_a_duplicated_file_is_told_and_costs_nothing(tmp_path: Path) -> None:
+async def test_a_duplicated_file_is_reported_and_costs_nothing(tmp_path: Path) -> None:
     first, second = await two_segments(tmp_path)
     copy = second.path.with_name("boot-00000009.jsonl")
     copy.write_bytes(first.path.read_bytes())
     assert harms(verify(copy.parent)) == [(Harm.DUPLICATED, 1, 5)]
 
 
-async def test_a_file_of_another_cluster_is_told_and_disturbs_nothing(tmp_path: Path) -> None:
+async def test_a_file_of_another_cluster_is_reported_and_disturbs_nothing(tmp_path: Path) -> None:
     first, second = await two_segments(tmp_path)
     other = first.path.read_bytes().replace(CLUSTER.encode(), b"other").replace(b'"boot":"boot"', b'"boot":"alien"')
     first.path.with_name("alien-00000002.jsonl").write_bytes(other[: other.index(b"\n") + 1])

@@ -23,7 +23,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def fits(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:
-    """What JSON Schema means by the few keywords that ours has."""
+    """Whether a value fits a schema, for the few keywords that the schema uses."""
     if "$ref" in schema:
         return fits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root)
     if "anyOf" in schema:
@@ -71,7 +71,7 @@ async def test_a_line_without_a_field_or_with_another_type_does_not_fit(lines: l
         )
 
 
-async def test_what_a_newer_version_adds_fits(lines: list[Any]) -> None:
+async def test_fields_and_kinds_of_a_newer_version_fit(lines: list[Any]) -> None:
     schema = line_schema()
     assert all(fits({**line, "added": 1, "data": {**line["data"], "added": 1}}, schema, schema) for line in lines)
     assert fits({**lines[0], "kind": "of tomorrow", "data": {}}, schema, schema)

@@ -131,13 +131,13 @@ async def test_a_change_of_scram_credentials_leaves_neither_salt_nor_password(
 
 
 @pytest.mark.parametrize("key", SECRET_KEYS)
-def test_what_goes_by_such_a_name_is_a_secret(key: str) -> None:
+def test_a_value_with_such_a_name_is_a_secret(key: str) -> None:
     assert is_secret(key)
     assert is_secret(key.upper())
 
 
 @pytest.mark.parametrize("key", PLAIN_KEYS)
-def test_what_goes_by_another_name_is_none(key: str) -> None:
+def test_a_value_with_another_name_is_no_secret(key: str) -> None:
     assert not is_secret(key)
     assert hidden({key: "value"}) == {key: "value"}
     assert hidden_text(f"{key}=value") == f"{key}=value"
@@ -163,16 +163,16 @@ def test_logins_in_addresses_and_settings_as_rows_are_hidden(text: str) -> None:
     assert HIDDEN in hidden_text(text)
 
 
-def test_what_stands_beside_a_secret_stays_readable() -> None:
-    told = hidden_text("user alice: ssl.key.password=abc, then max.connections=5")
-    assert told == f"user alice: ssl.key.password={HIDDEN}, then max.connections=5"
+def test_text_beside_a_secret_stays_readable() -> None:
+    shown = hidden_text("user alice: ssl.key.password=abc, then max.connections=5")
+    assert shown == f"user alice: ssl.key.password={HIDDEN}, then max.connections=5"
 
 
 def test_records_without_secrets_are_left_as_they_are() -> None:
     assert [without_secrets(record) for record in ONE_OF_EACH] == list(ONE_OF_EACH)
 
 
-def test_a_long_content_without_sense_takes_no_long_time() -> None:
+def test_a_long_random_content_takes_no_long_time() -> None:
     content = base64.b64encode(b"a" * 16_384 + b"password" * 1000).decode()
     record = RejectedRecord("/brokers/topics/t", 1, 24_384, "00", content, "no JSON")
     assert without_secrets(record) == record

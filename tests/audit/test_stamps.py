@@ -25,7 +25,7 @@ async def stamps(root: Path, *records: Record) -> list[tuple[int, int]]:
     return [(envelope.epoch, envelope.event) for envelope, _ in AuditReader(writer.directory)]
 
 
-async def test_what_happens_in_an_event_carries_its_number_and_what_follows_does_not(tmp_path: Path) -> None:
+async def test_records_of_an_event_carry_its_number_and_later_records_do_not(tmp_path: Path) -> None:
     records = [EventBegin(3, "BrokerChange", 1, 0.0), AlarmRecord("a", ""), EventEnd(3, "BrokerChange", "done", 0.0)]
 
     assert await stamps(tmp_path, *records, AlarmRecord("b", "")) == [(0, 3), (0, 3), (0, 3), (0, 0)]

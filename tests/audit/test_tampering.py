@@ -1,7 +1,7 @@
-"""Whatever is done to a log by hand is found, told by its name, and its numbers are exact.
+"""Every change of a log by hand is found with its kind and its exact numbers.
 
 A thousand random trials of each kind, each on another log: several boots, open and compressed segments, gap records,
-torn tails. The newest line, and often others, were exported as a head before the hand came.
+torn tails. The newest line, and often others, were exported as a head before the change.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from controllerd.audit.findings import Finding, Harm
+from controllerd.audit.findings import AuditFinding, Harm
 from controllerd.audit.heads import ExportedHead
 from controllerd.audit.lines import GENESIS
 from controllerd.audit.reader import Report, verify
@@ -67,7 +67,7 @@ def numbers_of(lines: Iterable[Line]) -> Numbers:
     return {number for each in lines for number in each.numbers}
 
 
-def named(findings: Iterable[Finding]) -> Numbers:
+def named(findings: Iterable[AuditFinding]) -> Numbers:
     """The numbers that findings name; of a range without end only the first."""
     return {
         (found.boot, seq)
@@ -227,7 +227,7 @@ def finds_missing(log: Log, gone: list[Line]) -> Check:
 
 
 def finds_or_notes(expected: Numbers, beginning: list[Line], *, is_beginning_kept: bool) -> Check:
-    """What is missing at the beginning is no harm where the first segments are gone: they may be."""
+    """A missing beginning is no harm if whole first segments are gone, because old segments may be removed."""
 
     def check(report: Report) -> None:
         numbers = expected - (set() if is_beginning_kept else numbers_of(beginning))
@@ -305,7 +305,7 @@ def shuffle(rng: Random, log: Log) -> Log:
 
 
 def finds_moved(true: list[Line], now: list[Line]) -> Check:
-    """What was moved is named: without it the others are in order, and with one line less they would not be."""
+    """The finding names the moved lines. Without them the others are in order; with one line less they would not be."""
 
     def check(report: Report) -> None:
         assert {found.harm for found in report.findings} == {Harm.REORDERED}
@@ -449,7 +449,7 @@ def test_each_of_a_thousand_logs_that_were_tampered_with_is_found(kind: str, tmp
         trial = rng.choice(KINDS[kind])(rng, new_log(rng))
         compressed = {part.number for part in trial.log if rng.random() < 0.5}
         report = judged(trial, tmp_path, partial(is_among, compressed))
-        with told(seed, report):
+        with naming(seed, report):
             trial.check(report)
 
 
@@ -461,7 +461,7 @@ def test_each_of_a_thousand_torn_tails_is_found_and_is_no_harm(tmp_path: Path) -
         torn = last.data[: rng.randint(1, len(last.data))]
         kept = replace(log[-1], lines=log[-1].lines[:-1], torn=torn)
         report = judged(Trial((*log[:-1], kept), lines_of(log)[-2:-1], finds(set())), tmp_path, is_odd)
-        with told(seed, report):
+        with naming(seed, report):
             assert report.is_intact
             assert report.torn_tails[-1][1:] == (len(kept.lines) + 1, len(torn))
             assert report.torn_tails[-1].segment.startswith(f"{kept.boot}-{kept.number:08d}.jsonl")
@@ -477,13 +477,13 @@ def test_the_verdict_does_not_depend_on_the_compression(kind: str, tmp_path: Pat
         assert sorted(map(verdict, plain.findings)) == sorted(map(verdict, compressed.findings))
 
 
-def verdict(found: Finding) -> tuple[str, str, int, int]:
-    """What of a finding has nothing to do with files."""
+def verdict(found: AuditFinding) -> tuple[str, str, int, int]:
+    """The parts of a finding that do not depend on files."""
     return found.harm.value, found.boot, found.first_seq, -1 if found.last_seq is None else found.last_seq
 
 
 @pytest.mark.parametrize("hand", [cut_log, rolled_back, edited_and_relinked])
-def test_without_a_head_the_report_says_what_nobody_can_tell(
+def test_without_a_head_the_report_names_what_cannot_be_detected(
     hand: Callable[[Random, Log], Trial], tmp_path: Path
 ) -> None:
     for seed in range(50):
@@ -494,7 +494,7 @@ def test_without_a_head_the_report_says_what_nobody_can_tell(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_log_goes_through_where_two_hands_were_at_work(kind: str, tmp_path: Path) -> None:
+def test_every_log_that_was_changed_twice_is_found(kind: str, tmp_path: Path) -> None:
     for seed in range(100):
         rng = Random(f"two {kind} {seed}")
         log = new_log(rng)
@@ -515,7 +515,7 @@ def is_odd(part: Part) -> bool:
 
 
 def judged(trial: Trial, folder: Path, compressed: Callable[[Part], bool]) -> Report:
-    """What verify says of it, with the heads."""
+    """The report of ``verify`` on the trial, with its heads."""
     directory = write(trial.log, folder / "log", compressed)
     try:
         return verify(directory, heads=exported(trial.heads))
@@ -524,7 +524,7 @@ def judged(trial: Trial, folder: Path, compressed: Callable[[Part], bool]) -> Re
 
 
 @contextmanager
-def told(seed: int, report: Report) -> Iterator[None]:
+def naming(seed: int, report: Report) -> Iterator[None]:
     """Name the trial that failed."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What somebody reads who verifies a log at night: the words for a head that is too old, for files nobody may open."""
+"""The texts of a verification, for example about heads that are too old and about files that cannot be opened."""
 
 from pathlib import Path
 from random import Random
@@ -31,7 +31,7 @@ def exported(*lines: Line, node: int = NODE, exported_ms: int = 1) -> list[Expor
 
 
 def judged(log: Log, folder: Path, heads: list[ExportedHead]) -> Report:
-    """What verify says."""
+    """The report of ``verify``."""
     return verify(write(log, folder / "log"), heads=heads)
 
 
@@ -43,14 +43,14 @@ def test_a_head_among_segments_that_were_removed_as_old_is_no_fork(log: Log, tmp
     assert "only a newer one can vouch" in finding.detail
 
 
-def test_heads_older_than_what_is_left_are_one_note(log: Log, tmp_path: Path) -> None:
+def test_heads_older_than_the_remaining_log_are_one_note(log: Log, tmp_path: Path) -> None:
     report = judged(log[1:], tmp_path, exported(*log[0].lines, log[3].lines[-1]))
 
     assert report.is_intact
     assert "5 of the exported heads are older than what is left of the log" in report.notes
 
 
-def test_many_heads_of_what_was_cut_off_are_one_finding(log: Log, tmp_path: Path) -> None:
+def test_many_heads_in_the_cut_off_part_are_one_finding(log: Log, tmp_path: Path) -> None:
     cut = log[3].lines
 
     (finding,) = judged(log[:3], tmp_path, exported(*lines_of(log))).findings
@@ -73,21 +73,19 @@ def test_many_heads_of_a_rewritten_history_are_one_finding_per_boot(log: Log, tm
 
 
 def test_heads_of_another_log_in_the_same_file_are_not_used(log: Log, tmp_path: Path) -> None:
-    stranger = ExportedHead.of(Head("far", 3, "0" * 64), cluster=CLUSTER, node=5, epoch=1, exported_ms=1)
+    foreign = ExportedHead.of(Head("far", 3, "0" * 64), cluster=CLUSTER, node=5, epoch=1, exported_ms=1)
 
-    report = judged(log, tmp_path, [stranger, *exported(log[3].lines[-1])])
+    report = judged(log, tmp_path, [foreign, *exported(log[3].lines[-1])])
 
     assert report.is_intact
-    assert any(
-        note.endswith("of another cluster or node than the newest one: 1 exported head") for note in report.notes
-    )
+    assert "1 exported head of another cluster or node than the newest one: not used" in report.notes
 
 
 def test_a_file_with_the_heads_of_another_log_is_asked_about(log: Log, tmp_path: Path) -> None:
     report = judged(log, tmp_path, exported(log[3].lines[-1], node=5))
 
     assert not report.is_intact
-    assert any("node 5 as the newest exported head is: are these the right heads?" in note for note in report.notes)
+    assert any("node 5, but no line is: are the heads right?" in note for note in report.notes)
 
 
 async def test_damage_is_named_where_it_is(tmp_path: Path) -> None:
@@ -115,7 +113,7 @@ def test_kinds_that_are_not_known_are_counted_without_decoding_records(log: Log,
     assert verify(directory).unknown_kinds == {"dream": 1}
 
 
-async def test_what_cannot_be_opened_is_told_with_the_reason_and_keeps_nobody_from_writing(tmp_path: Path) -> None:
+async def test_an_unreadable_segment_is_reported_with_the_reason_and_does_not_prevent_writing(tmp_path: Path) -> None:
     directory = await write_log(tmp_path, *alarms(3), boot="one")
     (directory / "stray-00000009.jsonl").mkdir()
 

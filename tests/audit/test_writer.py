@@ -1,4 +1,4 @@
-"""What the writer promises: everything in order, chained, bounded, and never in the event loop's way."""
+"""The guarantees of the writer: order, chain, bounded memory, and no wait of the event loop for the disk."""
 
 import errno
 import threading
@@ -34,7 +34,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
 
 
 def truncated(path: Path) -> None:
-    """Somebody empties the file."""
+    """Empty the file, as another program could."""
     path.write_bytes(b"")
 
 
@@ -96,7 +96,7 @@ async def test_every_kind_of_record_survives_the_way_to_the_disk_and_back(tmp_pa
     assert [record for _, record in read_log(directory)] == list(ONE_OF_EACH)
 
 
-async def test_the_envelope_tells_who_wrote_when_in_which_term_and_event(tmp_path: Path) -> None:
+async def test_the_envelope_has_node_time_term_and_event(tmp_path: Path) -> None:
     clock = FixedClock()
     writer = make_writer(tmp_path, clock=clock, boot="boot-1")
     writer.record(AlarmRecord("before", "start"))
@@ -120,7 +120,7 @@ async def test_each_line_carries_the_hash_of_the_line_before_it(tmp_path: Path) 
     assert prevs == [GENESIS, digest(lines[0]), digest(lines[1])]
 
 
-async def test_a_restart_goes_on_with_the_chain_under_a_new_boot(tmp_path: Path) -> None:
+async def test_a_restart_continues_the_chain_under_a_new_boot(tmp_path: Path) -> None:
     await write_log(tmp_path, *alarms(2), boot="one")
     directory = await write_log(tmp_path, *alarms(2, 3), boot="two")
     assert [(envelope.boot, envelope.seq) for envelope, _ in read_log(directory)] == [
@@ -132,7 +132,7 @@ async def test_a_restart_goes_on_with_the_chain_under_a_new_boot(tmp_path: Path)
     assert verify(directory).is_intact
 
 
-async def test_a_restart_goes_on_after_the_last_whole_line_of_a_torn_segment(tmp_path: Path) -> None:
+async def test_a_restart_continues_after_the_last_whole_line_of_a_torn_segment(tmp_path: Path) -> None:
     directory = await write_log(tmp_path, *alarms(2), boot="one")
     with list_segments(directory)[0].path.open("ab") as file:
         file.write(b'{"v":1,"kind":"al')
@@ -175,7 +175,7 @@ async def test_segments_left_by_an_earlier_boot_are_compressed_at_the_start(tmp_
     assert verify(writer.directory).is_intact
 
 
-async def test_a_second_writer_is_refused_and_told_by_whom(tmp_path: Path) -> None:
+async def test_a_second_writer_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     first = make_writer(tmp_path, boot="first")
     await first.start(CLUSTER)
     with pytest.raises(AuditInUse, match="boot first, process"):
@@ -217,7 +217,7 @@ async def test_a_tail_that_cannot_be_cut_off_is_left_behind_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.rename(path.with_suffix(".old")), truncated])
-async def test_a_segment_that_somebody_takes_away_is_told_and_gone_on_without(
+async def test_a_segment_that_was_removed_is_reported_and_a_new_one_is_begun(
     tmp_path: Path, loss: Callable[[Path], object]
 ) -> None:
     writer = make_writer(tmp_path, fsync_interval_s=0.0)
@@ -226,7 +226,7 @@ async def test_a_segment_that_somebody_takes_away_is_told_and_gone_on_without(
     loss(list_segments(writer.directory)[0].path)
     wait_until(lambda: writer.is_troubled)
     assert writer.trouble is not None
-    assert "taken away" in writer.trouble
+    assert "removed, replaced or cut" in writer.trouble
     await write_all(writer, 3, 4)
     wait_until(lambda: not writer.is_troubled)
     await writer.close()
@@ -262,7 +262,7 @@ async def test_a_full_disk_asks_for_resignation_once_if_so_configured(tmp_path: 
     assert reasons == ["[Errno 28] No space left on device"]
 
 
-async def test_what_cannot_be_written_before_the_end_is_counted(tmp_path: Path) -> None:
+async def test_records_that_cannot_be_written_before_the_end_are_counted(tmp_path: Path) -> None:
     disk = ScarceDisk(room=0)
     writer = make_writer(tmp_path, opener=disk.open)
     await writer.start(CLUSTER)

@@ -1,4 +1,4 @@
-"""The bench of the audit log from end to end at a small size: what it prints and how it judges, not the figures."""
+"""The bench of the audit log from end to end at a small size: its output and its verdict, not the figures."""
 
 import json
 from pathlib import Path
@@ -28,6 +28,6 @@ def test_the_ratio_is_the_median_over_neighbours() -> None:
 
 
 @pytest.mark.parametrize("given", [["--partitions", "150"], ["--levels", "off,loud"]])
-def test_what_cannot_be_measured_is_refused(given: list[str]) -> None:
+def test_invalid_arguments_are_refused(given: list[str]) -> None:
     with pytest.raises(SystemExit):
         arguments_of(given)

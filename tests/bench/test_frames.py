@@ -21,12 +21,12 @@ from wire.versions import ApiKey
 
 
 def frame(api: ApiKey, version: int, entity: Any) -> bytes:
-    """A request as it stands on the wire behind its size."""
+    """A request on the wire without its size."""
     return encode_request_header(RequestHeader(api, version, 7, "controller")) + encode_entity(entity)
 
 
 def wire_form(state: LeaderAndIsr) -> State:
-    """What a request says of a state."""
+    """The state as a control request encodes it."""
     isr = b"".join(int(broker).to_bytes(4, "big", signed=True) for broker in state.isr)
     return State(state.leader, state.leader_epoch, isr, state.partition_epoch)
 
@@ -83,6 +83,6 @@ def test_a_body_that_all_brokers_get_is_taken_apart_once() -> None:
 
 
 @pytest.mark.parametrize(("api", "version"), [(ApiKey.UPDATE_METADATA, 7), (ApiKey.METADATA, 12)])
-def test_what_the_stubs_do_not_ask_for_is_refused(api: ApiKey, version: int) -> None:
+def test_a_request_of_another_version_is_refused(api: ApiKey, version: int) -> None:
     with pytest.raises(UnknownFrame):
         FrameReader().read(encode_request_header(RequestHeader(api, version, 7, "controller")) + bytes(40))

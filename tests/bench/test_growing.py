@@ -1,9 +1,9 @@
-"""What a stub asks for when its new replicas catch up: read from bytes that kio wrote, and read back by kio."""
+"""The AlterPartition of a stub whose new replicas have caught up: from bytes of kio, and read back by kio."""
 
 import uuid
 from typing import Any
 
-from bench.growing import Leader, Place, Wanted, alter_partition, wanted_by
+from bench.growing import Leader, PartitionKey, WantedIsr, alter_partition, wanted_by
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from controllerd.core.requests import LeaderAndIsrPartition, LeaderAndIsrRequest
 from tests.wire import kio_mirror
@@ -21,7 +21,7 @@ def ids(*brokers: int) -> tuple[BrokerId, ...]:
 
 
 def frame(*rows: tuple[int, int, tuple[int, ...], tuple[int, ...]]) -> bytes:
-    """A LeaderAndIsr: of each partition its number, leader, ISR, and what is being added."""
+    """A LeaderAndIsr: of each partition its number, leader, ISR, and adding replicas."""
     partitions = {
         TopicPartition("t", partition): LeaderAndIsrPartition(
             LeaderAndIsr(BrokerId(leader), 5, ids(*isr), 1, 9),
@@ -35,19 +35,19 @@ def frame(*rows: tuple[int, int, tuple[int, ...], tuple[int, ...]]) -> bytes:
     return header + encode_entity(kio_mirror.leader_and_isr(request, 7))
 
 
-def test_a_leader_wants_in_sync_what_is_being_added() -> None:
-    told = frame(
+def test_a_leader_asks_for_the_replicas_being_added() -> None:
+    request = frame(
         (0, 1, (1, 2), (3,)), (1, 2, (2, 1), (3,)), (2, 1, (1, 3), (3,)), (3, 1, (1,), (2, 3)), (4, 1, (1,), ())
     )  # fmt: skip
 
-    assert wanted_by(told, 1) == {
-        Place(ID.bytes, 0): Wanted(5, 9, (1, 2, 3)),
-        Place(ID.bytes, 3): Wanted(5, 9, (1, 2, 3)),
+    assert wanted_by(request, 1) == {
+        PartitionKey(ID.bytes, 0): WantedIsr(5, 9, (1, 2, 3)),
+        PartitionKey(ID.bytes, 3): WantedIsr(5, 9, (1, 2, 3)),
     }
 
 
 def test_the_request_is_one_for_all_partitions_and_reads_as_kio_reads_it() -> None:
-    wanted = {Place(ID.bytes, 0): Wanted(5, 9, (1, 2, 3)), Place(ID.bytes, 3): Wanted(6, 2, (1, 4))}
+    wanted = {PartitionKey(ID.bytes, 0): WantedIsr(5, 9, (1, 2, 3)), PartitionKey(ID.bytes, 3): WantedIsr(6, 2, (1, 4))}
 
     read: Any = decode_entity(request_type(ApiKey.ALTER_PARTITION, 3), alter_partition(1, EPOCHS, wanted))
 
@@ -58,13 +58,13 @@ def test_the_request_is_one_for_all_partitions_and_reads_as_kio_reads_it() -> No
     assert members == [[(1, 101), (2, 102), (3, 103)], [(1, 101), (4, 104)]]
 
 
-def test_what_is_said_twice_is_asked_once() -> None:
+def test_a_repeated_request_is_asked_for_once() -> None:
     leader = Leader(1, "127.0.0.1", 0, EPOCHS)
-    told = frame((0, 1, (1, 2), (3,)))
+    request = frame((0, 1, (1, 2), (3,)))
 
-    leader.told(told)
+    leader.on_leader_and_isr(request)
     first = leader.take()
-    leader.told(told)
+    leader.on_leader_and_isr(request)
 
-    assert first == {Place(ID.bytes, 0): Wanted(5, 9, (1, 2, 3))}
+    assert first == {PartitionKey(ID.bytes, 0): WantedIsr(5, 9, (1, 2, 3))}
     assert leader.take() == {}

@@ -1,4 +1,4 @@
-"""The log that a replay is measured with is true: it folds, breaks no invariant, and its chain holds."""
+"""The log that a replay is measured with is valid: it folds, breaks no invariant, and its chain is sound."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from controllerd.audit.segments import list_segments, log_directory
 from replay.local.log_tables import tables_from_logs
 
 
-def test_a_made_up_log_is_true(tmp_path: Path) -> None:
+def test_a_generated_log_is_valid(tmp_path: Path) -> None:
     written = generate(tmp_path, 20_000, compressed=False, boot_records=7_000)
     folders = [log_directory(tmp_path, CLUSTER, node) for node in NODES]
     reports = [verify(folder) for folder in folders]

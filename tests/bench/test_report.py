@@ -1,4 +1,4 @@
-"""What the report says of figures: medians, the built-in controller beside them, verdicts, growth."""
+"""The report: medians, the figures of the built-in controller beside them, verdicts, growth."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from bench.profile import profile_of
 
 
 def w3(seconds: float, partitions: int = 100_000, requests: float = 15) -> Result:
-    """A failover load."""
+    """The result of a failover load."""
     return Result("W3", partitions, "none", {"ready_s": seconds, "requests": requests})
 
 
@@ -26,7 +26,7 @@ def verdicts(results: Sequence[Result]) -> dict[str, str]:
 
 
 def printed(table: Table) -> str:
-    """As a person sees it."""
+    """The table as text."""
     console = Console(file=io.StringIO(), width=160)
     console.print(table)
     assert isinstance(console.file, io.StringIO)
@@ -38,7 +38,7 @@ def test_the_median_of_the_repetitions_is_compared_with_the_target() -> None:
     assert verdicts([w3(1.0), w3(1.6), w3(1.7)])["ready_s"] == "MISS"
 
 
-def test_what_is_written_is_what_is_compared() -> None:
+def test_the_printed_figure_is_compared_with_the_target() -> None:
     assert verdicts([w3(1.404)])["ready_s"] == "PASS"
 
 
@@ -59,14 +59,14 @@ def test_other_sizes_have_no_target() -> None:
     assert (line.peer, line.target, line.verdict) == (3.17, None, "")
 
 
-def test_what_was_counted_of_the_built_in_controller_scales_with_the_size() -> None:
+def test_counts_of_the_built_in_controller_scale_with_the_size() -> None:
     assert built_in("W1", "zk_transactions", 100_000, 100) == 60_001
     assert built_in("W1", "entries_um", 10_000, 100) == 32_000
     assert built_in("W6", "zk_transactions", 50_000, 100) == 20_102
     assert built_in("W3", "ready_s", 2_000, 100) is None
 
 
-def test_the_table_shows_ours_theirs_and_the_verdict() -> None:
+def test_the_table_shows_both_controllers_and_the_verdict() -> None:
     text = printed(report.table_of(report.lines([w3(2.0)], 100_000, 100), 100_000))
 
     assert [
@@ -80,7 +80,7 @@ def test_the_table_shows_ours_theirs_and_the_verdict() -> None:
     ]
 
 
-def test_growth_is_told_as_a_power_of_the_size() -> None:
+def test_growth_is_printed_as_a_power_of_the_size() -> None:
     results = [w3(0.1, 10_000), w3(0.5, 50_000), w3(1.0, 100_000)]
 
     powers = {metric: round(power, 3) for _, metric, _, power in report.linearity_of(results)}

@@ -15,7 +15,7 @@ NEW_TOPICS = 2
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the prepared data of these tests goes."""
+    """The folder for the prepared data of these tests."""
     return tmp_path_factory.mktemp("bench")
 
 
@@ -29,7 +29,7 @@ async def counts(workloads: tuple[str, ...], cache: Path) -> dict[str, Figures]:
 
 
 @pytest.mark.zookeeper
-async def test_a_failover_load_and_a_dead_broker_that_returns_cost_what_they_did(cache: Path) -> None:
+async def test_a_failover_load_and_the_death_and_return_of_a_broker_cost_no_more_than_before(cache: Path) -> None:
     figures = await counts(("W3", "W1", "W2"), cache)
 
     load, death, back = figures["W3"], figures["W1"], figures["W2"]
@@ -48,7 +48,7 @@ async def test_a_failover_load_and_a_dead_broker_that_returns_cost_what_they_did
 
 
 @pytest.mark.zookeeper
-async def test_a_controlled_shutdown_costs_what_it_did(cache: Path) -> None:
+async def test_a_controlled_shutdown_costs_no_more_than_before(cache: Path) -> None:
     shutdown = (await counts(("W3", "W5"), cache))["W5"]
 
     assert shutdown["zk_transactions"] <= 6
@@ -57,33 +57,35 @@ async def test_a_controlled_shutdown_costs_what_it_did(cache: Path) -> None:
 
 
 async def growth(workload: str, sizes: tuple[int, int], cache: Path) -> list[Growth]:
-    """What a workload costs at two sizes."""
+    """The growth of a workload between two sizes."""
     plans = [Plan(1_000, ("W3", workload), new_topics=2, affected=size) for size in sizes]
     results = [result for plan in plans for result in analyse(await perform(plan, cache))]
     return growth_of([result for result in results if result.workload == workload])
 
 
 def costs(found: Sequence[Growth]) -> list[str]:
-    """What costs more than is allowed, or grows faster than the number of partitions."""
+    """The counts that exceed their limit, or grow faster than the number of partitions."""
     counts = [line for line in found if line.allowed is not None]
     assert len(counts) >= 8
     return [f"{line.row.label}: {line.points}" for line in counts if line.verdict == "MISS" or line.ratio > 2.2]
 
 
 @pytest.mark.zookeeper
-async def test_deletions_cost_what_they_did_and_grow_no_faster_than_their_number(cache: Path) -> None:
+async def test_deletions_cost_no_more_than_before_and_grow_no_faster_than_their_number(cache: Path) -> None:
     assert costs(await growth("W7", (500, 1_000), cache)) == []
 
 
 @pytest.mark.zookeeper
 @pytest.mark.parametrize("workload", ["W8", "W8S"])
-async def test_moves_cost_what_they_did_and_grow_no_faster_than_their_number(workload: str, cache: Path) -> None:
-    """In ten topics, and in one."""
+async def test_reassignments_cost_no_more_than_before_and_grow_no_faster_than_their_number(
+    workload: str, cache: Path
+) -> None:
+    """Reassignments in ten topics, and in one."""
     assert costs(await growth(workload, (200, 400), cache)) == []
 
 
 @pytest.mark.zookeeper
-async def test_new_topics_cost_what_they_did(cache: Path) -> None:
+async def test_new_topics_cost_no_more_than_before(cache: Path) -> None:
     created = (await counts(("W3", "W6"), cache))["W6"]
 
     assert created["zk_transactions"] <= 6

@@ -1,4 +1,4 @@
-"""The stubs acknowledge what a controller sends, keep it with the time of its arrival, and can be slow or silent."""
+"""The stubs acknowledge requests of a controller, keep them with their time, and can be slow or silent."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ REQUESTS: list[ControlRequest] = [
 
 @pytest.fixture
 async def stubs() -> AsyncIterator[StubBrokers]:
-    """Two of them."""
+    """Two stub brokers."""
     async with stub_brokers(2) as started:
         yield started
 
@@ -47,14 +47,14 @@ async def connect(stubs: StubBrokers, broker: int, timeout_s: float = 10.0) -> K
 
 
 async def send(connection: KafkaConnection, request: ControlRequest) -> KafkaError:
-    """The error in the answer."""
+    """Send a request; the error in its answer."""
     api = control_requests.api_key(request)
     version = CONTROL_VERSIONS[api].highest
     answer = await connection.request(api, version, *control_requests.encode(request, version))
     return control_requests.decode_response(request, version, answer).error
 
 
-async def test_a_controller_takes_the_answers_for_success(stubs: StubBrokers) -> None:
+async def test_the_answers_of_a_stub_are_successes(stubs: StubBrokers) -> None:
     connection = await connect(stubs, 1)
 
     spoken = {api: versions.highest for api, versions in (await connection.api_versions()).items()}
@@ -106,7 +106,7 @@ async def test_a_stub_can_name_every_partition_as_brokers_do(stubs: StubBrokers)
     await connection.close()
 
 
-async def test_a_stub_names_every_replica_that_it_was_to_stop(stubs: StubBrokers) -> None:
+async def test_a_stub_answers_with_every_replica_of_a_stop_replica(stubs: StubBrokers) -> None:
     connection = await connect(stubs, 1)
     request = REQUESTS[2]
 
@@ -117,7 +117,7 @@ async def test_a_stub_names_every_replica_that_it_was_to_stop(stubs: StubBrokers
     await connection.close()
 
 
-async def test_a_silent_stub_keeps_what_it_does_not_answer(stubs: StubBrokers) -> None:
+async def test_a_silent_stub_keeps_requests_that_it_does_not_answer(stubs: StubBrokers) -> None:
     await stubs.silence(1)
     connection = await connect(stubs, 1, timeout_s=0.2)
 

@@ -36,7 +36,7 @@ def settings(connect: str, directory: Path, broker_id: int = 1, **others: Any) -
 
 
 @dataclass
-class Cluster:
+class EmbeddedCluster:
     """Brokers by id."""
 
     brokers: dict[int, EmbeddedBroker]
@@ -60,19 +60,19 @@ async def ask(endpoint: Endpoint, api: int, version: int, **values: object) -> A
 @asynccontextmanager
 async def cluster(
     connect: str, directory: Path, controller: StubController, *ids: int, **others: Any
-) -> AsyncIterator[Cluster]:
-    """Brokers that run, and that the controller knows."""
+) -> AsyncIterator[EmbeddedCluster]:
+    """Start brokers and register them with the stub controller."""
     async with AsyncExitStack() as stack:
         brokers = {}
         for broker_id in ids:
             broker = EmbeddedBroker(settings(connect, directory, broker_id, **others))
             brokers[broker_id] = await stack.enter_async_context(broker)
             controller.brokers[broker_id] = Broker(BrokerId(broker_id), broker.epoch, (broker.endpoint,))
-        yield Cluster(brokers, controller)
+        yield EmbeddedCluster(brokers, controller)
 
 
 async def eventually(met: Callable[[], bool]) -> None:
-    """Look again and again, for twenty seconds, whether something holds that nobody announces."""
+    """Poll, for at most twenty seconds, until ``met`` holds: the broker does not announce it."""
     async with asyncio.timeout(20):
         while not met():  # noqa: ASYNC110 (the broker has no reason to announce it)
             await asyncio.sleep(0.005)

@@ -31,13 +31,13 @@ def connect(server_address: str) -> str:
 
 @pytest.fixture
 async def registrations(connect: str) -> AsyncIterator[Registrations]:
-    """What stands in ZooKeeper, seen by another client."""
+    """The registrations in ZooKeeper, read by another client."""
     async with Registrations(connect) as reading:
         yield reading
 
 
 @pytest.fixture
 async def controller() -> AsyncIterator[StubController]:
-    """A controller that does as it is told."""
+    """A stub controller that tests instruct."""
     async with stub_controller() as running:
         yield running

@@ -30,7 +30,7 @@ def leadership(leader: int, epoch: int, isr: Iterable[int] = (1, 2, 3), partitio
     return LeaderAndIsr(BrokerId(leader), epoch, ids(isr), 1, partition_epoch)
 
 
-def told(
+def partition_state(
     leader: int,
     epoch: int = 0,
     isr: Iterable[int] = (1, 2, 3),

@@ -1,4 +1,4 @@
-"""A controller for brokers under test: it keeps partition states, tells them, and takes ISR changes.
+"""A controller for brokers under test: it keeps partition states, sends them, and takes ISR changes.
 
 Control requests go out over the controller's real encoders and kio reads what brokers ask: two independent codecs meet.
 """
@@ -47,7 +47,7 @@ VERSIONS: Final = {
 
 @dataclass
 class StubController:
-    """What it knows and what it got; tests change both at will."""
+    """The cluster state of the controller and the requests it received; tests change both freely."""
 
     id: int = 2_000_000_000
     epoch: int = 1
@@ -62,13 +62,13 @@ class StubController:
     refusals: list[tuple[int, KafkaError]] = field(default_factory=list)
     """API and error of requests to refuse at top level, each once, in order."""
     remaining: list[tuple[TopicPartition, ...]] = field(default_factory=list)
-    """What ControlledShutdown is answered, one by one; then nothing remains."""
+    """The answers to ControlledShutdown, one by one; then no partition remains."""
     got: list[tuple[RequestHeader, Any]] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     next_producer_id: int = 0
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
-    # -- what it tells -------------------------------------------------------------------------------------------------
+    # -- the requests it sends -----------------------------------------------------------------------------------------
 
     def place(self, topic: str, partition: int, replicas: Iterable[int], isr: Iterable[int] | None = None) -> None:
         """A partition led by the first of its ISR."""
@@ -77,14 +77,14 @@ class StubController:
         members = self.replicas[tp] if isr is None else tuple(BrokerId(replica) for replica in isr)
         self.states[tp] = LeaderAndIsr(members[0], 0, members, self.epoch, 0)
 
-    async def tell_all(self) -> None:
+    async def send_to_all(self) -> None:
         """UpdateMetadata to all brokers, then LeaderAndIsr to all replicas, as a controller begins its term."""
         for broker in self.brokers:
-            await self.tell(broker, self.update_metadata(broker))
+            await self.send(broker, self.update_metadata(broker))
         for broker in self.brokers:
-            await self.tell(broker, self.leader_and_isr(broker))
+            await self.send(broker, self.leader_and_isr(broker))
 
-    async def tell(self, broker: int, request: ControlRequest, version: int | None = None) -> ControlResponse:
+    async def send(self, broker: int, request: ControlRequest, version: int | None = None) -> ControlResponse:
         """Send a control request and give the answer; the highest version unless one is named."""
         endpoint = self.brokers[broker].endpoints[0]
         key = control_requests.api_key(request)
@@ -98,30 +98,32 @@ class StubController:
         return control_requests.decode_response(request, version, body)
 
     def update_metadata(self, broker: int) -> UpdateMetadataRequest:
-        """Who is live, ourselves among them unless we hide, and what every partition is."""
+        """The live brokers, the controller among them unless it is hidden, and every partition state."""
         ourselves = () if self.hidden else (Broker(BrokerId(self.id), -1, (self.endpoint,)),)
         partitions = {tp: UpdateMetadataPartition(state, self.replicas[tp], ()) for tp, state in self.states.items()}
         body = UpdateMetadataBody(partitions, self.topic_ids, (*self.brokers.values(), *ourselves))
         return UpdateMetadataRequest(self.id, self.epoch, self.brokers[broker].epoch, body)
 
     def leader_and_isr(self, broker: int) -> LeaderAndIsrRequest:
-        """What the broker leads and follows."""
-        told = {
+        """The partitions that the broker leads and follows."""
+        partitions = {
             tp: LeaderAndIsrPartition(state, ReplicaAssignment(self.replicas[tp]), is_new=False)
             for tp, state in self.states.items()
             if broker in self.replicas[tp]
         }
         epoch = self.brokers[broker].epoch
-        return LeaderAndIsrRequest(self.id, self.epoch, epoch, told, self.topic_ids, ())
+        return LeaderAndIsrRequest(self.id, self.epoch, epoch, partitions, self.topic_ids, ())
 
-    def stop_replica(self, broker: int, told: Mapping[TopicPartition, StopReplicaPartition]) -> StopReplicaRequest:
+    def stop_replica(
+        self, broker: int, partitions: Mapping[TopicPartition, StopReplicaPartition]
+    ) -> StopReplicaRequest:
         """Partitions to stop."""
-        return StopReplicaRequest(self.id, self.epoch, self.brokers[broker].epoch, told)
+        return StopReplicaRequest(self.id, self.epoch, self.brokers[broker].epoch, partitions)
 
-    # -- what it gets --------------------------------------------------------------------------------------------------
+    # -- the requests it receives --------------------------------------------------------------------------------------
 
     async def until(self, met: Callable[[], bool]) -> None:
-        """Wait until something holds; it is looked at after every request that is answered."""
+        """Wait until ``met`` holds; it is checked after every answered request."""
         async with asyncio.timeout(20), self.changed:
             await self.changed.wait_for(met)
 

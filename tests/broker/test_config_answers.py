@@ -1,4 +1,4 @@
-"""The settings of an embedded broker: it knows every one that a controller asks for."""
+"""The settings of an embedded broker: every setting that a controller asks for has a value."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,27 +24,27 @@ async def asked(tmp_path: Path, broker: str, *names: str, **shared: str) -> Any:
     return cast("Any", answer)["results"][0]
 
 
-async def test_it_says_kafkas_defaults_of_everything_that_a_controller_asks_for(tmp_path: Path) -> None:
+async def test_every_setting_that_a_controller_asks_for_has_kafkas_default(tmp_path: Path) -> None:
     result = await asked(tmp_path, "1", *NAMES)
 
-    told = {row["name"]: row["value"] for row in result["configs"]}
-    assert set(told) == set(NAMES)
-    assert {each.name: told[each.name] for each in SETTINGS} == {
+    values = {row["name"]: row["value"] for row in result["configs"]}
+    assert set(values) == set(NAMES)
+    assert {each.name: values[each.name] for each in SETTINGS} == {
         each.name: each.default for each in SETTINGS
     } | {"inter.broker.protocol.version": "3.9-IV0"}  # fmt: skip
 
 
-async def test_what_it_was_started_with_is_told_as_configured(tmp_path: Path) -> None:
+async def test_settings_of_the_broker_have_the_source_static_broker_config(tmp_path: Path) -> None:
     (row,) = (await asked(tmp_path, "1", "num.partitions", num_partitions="6"))["configs"]
 
     assert (row["value"], row["config_source"]) == ("6", 4)
 
 
-async def test_a_setting_that_it_does_not_have_is_left_out(tmp_path: Path) -> None:
+async def test_an_unknown_setting_is_left_out(tmp_path: Path) -> None:
     assert (await asked(tmp_path, "1", "no.such.setting"))["configs"] == ()
 
 
-async def test_of_another_broker_it_says_nothing(tmp_path: Path) -> None:
+async def test_a_question_about_another_broker_is_an_invalid_request(tmp_path: Path) -> None:
     result = await asked(tmp_path, "2", *NAMES)
 
     assert (result["error_code"], result["configs"]) == (KafkaError.INVALID_REQUEST, ())

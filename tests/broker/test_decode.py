@@ -30,7 +30,7 @@ def as_kio_reads(request: LeaderAndIsrRequest | UpdateMetadataRequest | StopRepl
 @pytest.mark.parametrize("version", versions(ApiKey.LEADER_AND_ISR))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_leader_and_isr_arrives_as_it_was_meant(version: int, data: st.DataObject) -> None:
+def test_leader_and_isr_arrives_as_it_was_sent(version: int, data: st.DataObject) -> None:
     request = data.draw(samples.leader_and_isr_requests)
 
     found = decode.leader_and_isr(as_kio_reads(request, version))
@@ -39,18 +39,18 @@ def test_leader_and_isr_arrives_as_it_was_meant(version: int, data: st.DataObjec
     assert found.broker_epoch == (request.broker_epoch if version >= 2 else NO_EPOCH)
     named = {tp.topic for tp in request.partitions}
     assert found.topic_ids == ({t: i for t, i in request.topic_ids.items() if t in named} if version >= 5 else {})
-    for tp, told in request.partitions.items():
-        recovery = told.state.recovery_state if version >= 6 else LeaderRecoveryState.RECOVERED
-        assert found.partitions[tp].state == told.state._replace(recovery_state=recovery)
-        assert found.partitions[tp].assignment.replicas == told.assignment.replicas
-        assert found.partitions[tp].is_new == (told.is_new if version >= 1 else False)
-        assert found.partitions[tp].assignment.adding == (told.assignment.adding if version >= 3 else ())
+    for tp, sent_state in request.partitions.items():
+        recovery = sent_state.state.recovery_state if version >= 6 else LeaderRecoveryState.RECOVERED
+        assert found.partitions[tp].state == sent_state.state._replace(recovery_state=recovery)
+        assert found.partitions[tp].assignment.replicas == sent_state.assignment.replicas
+        assert found.partitions[tp].is_new == (sent_state.is_new if version >= 1 else False)
+        assert found.partitions[tp].assignment.adding == (sent_state.assignment.adding if version >= 3 else ())
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.UPDATE_METADATA))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_update_metadata_arrives_as_it_was_meant(version: int, data: st.DataObject) -> None:
+def test_update_metadata_arrives_as_it_was_sent(version: int, data: st.DataObject) -> None:
     request = data.draw(samples.update_metadata_requests)
 
     found = decode.update_metadata(as_kio_reads(request, version))
@@ -60,17 +60,17 @@ def test_update_metadata_arrives_as_it_was_meant(version: int, data: st.DataObje
     if version >= 3:
         sent = [(broker.endpoints, broker.rack) for broker in request.body.live_brokers]
         assert [(broker.endpoints, broker.rack) for broker in found.body.live_brokers] == sent
-    for tp, told in request.body.partitions.items():
-        state = told.state._replace(recovery_state=LeaderRecoveryState.RECOVERED)
+    for tp, sent_state in request.body.partitions.items():
+        state = sent_state.state._replace(recovery_state=LeaderRecoveryState.RECOVERED)
         assert found.body.partitions[tp].state == state
-        assert found.body.partitions[tp].replicas == told.replicas
-        assert found.body.partitions[tp].offline_replicas == (told.offline_replicas if version >= 4 else ())
+        assert found.body.partitions[tp].replicas == sent_state.replicas
+        assert found.body.partitions[tp].offline_replicas == (sent_state.offline_replicas if version >= 4 else ())
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.STOP_REPLICA))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_stop_replica_arrives_as_it_was_meant(version: int, data: st.DataObject) -> None:
+def test_stop_replica_arrives_as_it_was_sent(version: int, data: st.DataObject) -> None:
     request = data.draw(samples.stop_replica_requests)
 
     parts = [part for part in control_requests.split(request, version) if isinstance(part, StopReplicaRequest)]

@@ -34,12 +34,12 @@ def test_a_refused_request_does_not_raise_the_controller_epoch(gate: ControlGate
     assert gate.admit(100, 1, is_kraft_controller=False) is KafkaError.NONE
 
 
-def test_the_broker_epoch_is_looked_at_first(gate: ControlGate) -> None:
+def test_the_broker_epoch_is_checked_first(gate: ControlGate) -> None:
     gate.admit(100, 5, is_kraft_controller=False)
 
     assert gate.admit(99, 4, is_kraft_controller=False) is KafkaError.STALE_BROKER_EPOCH
 
 
-def test_a_kraft_controller_with_a_broker_epoch_is_no_controller_of_ours(gate: ControlGate) -> None:
+def test_a_kraft_controller_with_a_broker_epoch_is_refused(gate: ControlGate) -> None:
     assert gate.admit(100, 1, is_kraft_controller=True) is KafkaError.UNKNOWN_SERVER_ERROR
     assert gate.admit(-1, 1, is_kraft_controller=True) is KafkaError.NONE

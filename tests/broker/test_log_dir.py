@@ -1,4 +1,4 @@
-"""Whose a data directory is."""
+"""The owner of a data directory: its broker and cluster."""
 
 from pathlib import Path
 

@@ -55,7 +55,7 @@ async def introduce(controller: StubController, registrations: Registrations) ->
     controller.brokers[7] = found
     if not controller.states:
         controller.place("t", 0, (7,))
-    await controller.tell_all()
+    await controller.send_to_all()
     return found
 
 
@@ -73,7 +73,7 @@ def test_a_wrong_listener_is_refused(listener: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.zookeeper
-async def test_a_broker_process_serves_what_the_controller_tells(
+async def test_a_broker_process_serves_the_metadata_of_the_controller(
     connect: str, tmp_path: Path, controller: StubController, registrations: Registrations
 ) -> None:
     async with process(connect, tmp_path) as (_, port):
@@ -102,7 +102,7 @@ async def test_sigterm_is_a_controlled_shutdown(
 
 
 @pytest.mark.zookeeper
-async def test_a_paused_follower_leaves_the_isr_and_comes_back_when_it_is_resumed(
+async def test_a_paused_follower_leaves_the_isr_and_rejoins_when_it_is_resumed(
     connect: str, tmp_path: Path, controller: StubController, registrations: Registrations
 ) -> None:
     async with cluster(connect, tmp_path, controller, 1), process(connect, tmp_path) as (child, _):

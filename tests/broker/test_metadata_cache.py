@@ -1,4 +1,4 @@
-"""What UpdateMetadata requests make of a broker's knowledge."""
+"""The metadata cache of a broker after UpdateMetadata requests."""
 
 import pytest
 
@@ -11,14 +11,14 @@ T1 = TopicPartition("t", 1)
 
 @pytest.fixture
 def cache() -> MetadataCache:
-    """It knows two partitions of one topic, three brokers and a controller."""
+    """A cache with two partitions of one topic, three brokers and a controller."""
     cache = MetadataCache()
     cache.update(metadata(1, 2, 3, controller=9, partitions=[(T0, 1), (T1, 2)]), {"t": T_ID}, carries_ids=True)
     return cache
 
 
 def leaders(cache: MetadataCache) -> dict[int, int]:
-    return {index: told.state.leader for index, told in cache.topics.get("t", {}).items()}
+    return {index: partition.state.leader for index, partition in cache.topics.get("t", {}).items()}
 
 
 def test_live_brokers_and_controller_are_replaced(cache: MetadataCache) -> None:

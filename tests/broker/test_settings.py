@@ -14,11 +14,11 @@ from controllerd.core.model import Endpoint
         ("PLAINTEXT://[::1]:9092", Endpoint("PLAINTEXT", "::1", 9092)),
     ],
 )
-def test_a_listener_is_understood(text: str, expected: Endpoint) -> None:
+def test_a_listener_is_parsed(text: str, expected: Endpoint) -> None:
     assert parse_listener(text) == expected
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:9092", "PLAINTEXT://127.0.0.1", "PLAINTEXT://127.0.0.1:70000", "P://:1"])
-def test_anything_else_is_refused(text: str) -> None:
+def test_an_invalid_listener_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no listener"):
         parse_listener(text)

@@ -24,14 +24,14 @@ PARTITIONS = {"0": [2, 3], "1": [3, 2], "2": [2, 3]}
 
 
 @pytest.mark.zookeeper
-async def test_librdkafka_lists_what_the_controller_told(
+async def test_librdkafka_lists_the_metadata_of_the_controller(
     connect: str, tmp_path: Path, controller: StubController
 ) -> None:
     async with cluster(connect, tmp_path, controller, 1) as running:
         # The client would ask any node that is listed, and the stub serves no clients.
         controller.hidden = True
         controller.place("t", 0, (1,))
-        await controller.tell_all()
+        await controller.send_to_all()
         port = running.brokers[1].endpoint.port
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
 
@@ -49,7 +49,7 @@ async def stock(kafka_jars: None, connect: str, tmp_path: Path) -> AsyncIterator
 
 
 async def partition_states(registrations: Registrations) -> States:
-    """What the controller wrote for the three partitions; empty for those that do not exist."""
+    """The partition states in ZooKeeper; empty where there is none."""
     nodes = [await registrations.node(paths.partition_state(TopicPartition("t", index))) for index in range(3)]
     return [json.loads(node.data or b"{}") if node is not None else {} for node in nodes]
 

@@ -1,4 +1,4 @@
-"""ZooKeeper as somebody else sees it: who is registered, and since when."""
+"""ZooKeeper as another client reads it: the registered brokers and their epochs."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,15 +6,15 @@ from typing import Self
 
 from controllerd.core.model import Broker, BrokerId
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Committed, Create, Node
+from controllerd.zk.access import Committed, Create, Znode
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from events.base import Event
 from tests.fakes.audit import RecordingAudit
 
 
-class _Nobody:
-    """Takes events that no test asks for."""
+class _NoEvents:
+    """Drops events: no test needs them."""
 
     def put(self, event: Event) -> None:
         """Forget."""
@@ -27,10 +27,10 @@ class Registrations:
     """Reads registrations over a session of its own."""
 
     def __init__(self, connect: str) -> None:
-        self._session = ZooKeeperSession(connect, 10_000, _Nobody(), RecordingAudit())
+        self._session = ZooKeeperSession(connect, 10_000, _NoEvents(), RecordingAudit())
         self._zk = KazooZooKeeper(self._session)
 
-    async def node(self, path: str) -> Node | None:
+    async def node(self, path: str) -> Znode | None:
         """A znode, None if it does not exist."""
         (found,) = await self._zk.read([path])
         return found
@@ -46,7 +46,7 @@ class Registrations:
         return None if node is None else codecs.decode_broker(BrokerId(broker_id), node.data, node.czxid)
 
     async def until(self, broker_id: int, met: Callable[[Broker | None], bool]) -> Broker | None:
-        """Wait until the registration is as wanted; what it is then."""
+        """Wait until the registration satisfies ``met``, and return it."""
         async with asyncio.timeout(30):
             while not met(found := await self.broker(broker_id)):  # noqa: ASYNC110 (polls another process)
                 await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""A broker on a real socket that keeps what it got and misbehaves on demand. It decodes with kio, never with ours."""
+"""A broker on a real socket that keeps the requests it got and fails on demand. It decodes with kio alone."""
 
 import asyncio
 from collections import deque
@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 
 from controllerd.core.model import Broker, BrokerId, Endpoint
-from tests.fakes.telling_broker import settings_told
+from tests.fakes.settings_broker import encode_settings
 from wire.framing import RequestHeader, decode_request_header, encode_frame, read_frame
 from wire.kio_codec import decode_request, encode_response, response_type
 from wire.versions import ApiKey
@@ -37,7 +37,7 @@ class Got:
 
 @dataclass
 class Act:
-    """What to do with the next control request instead of answering it well."""
+    """How to handle the next control request instead of answering it without error."""
 
     close: bool = False
     silence: bool = False
@@ -48,7 +48,7 @@ class Act:
 
 @dataclass
 class StubBroker:
-    """A stub; ``acts`` are used up one per control request, then every answer is NONE."""
+    """A stub broker. Each control request uses up one of ``acts``; without any left, every answer is NONE."""
 
     id: int = 1
     port: int = 0
@@ -67,7 +67,7 @@ class StubBroker:
         return Broker(BrokerId(self.id), epoch, (Endpoint(listener, "127.0.0.1", self.port),))
 
     async def until(self, met: Callable[[], bool]) -> None:
-        """Wait until something holds; it is looked at after everything that happens here."""
+        """Wait until a condition holds. It is checked after every request and closed connection."""
         async with asyncio.timeout(10), self.changed:
             await self.changed.wait_for(met)
 
@@ -101,7 +101,7 @@ class StubBroker:
                 writer.write(encode_frame(self._api_versions(frame)))
                 continue
             if decode_request_header(frame)[0].api_key == ApiKey.DESCRIBE_CONFIGS:
-                writer.write(encode_frame(settings_told(frame)))
+                writer.write(encode_frame(encode_settings(frame)))
                 continue
             act = self.acts.popleft() if self.acts else Act()
             await self._keep(frame)
@@ -157,9 +157,9 @@ async def stub_broker(broker_id: int = 1, *acts: Act, gate: bool = True, port: i
 
 
 async def eventually(met: Callable[[], bool]) -> None:
-    """Look again and again, for ten seconds, whether something holds that nobody announces."""
+    """Poll for up to ten seconds until a condition holds that no event announces."""
     for _ in range(2000):
         if met():
             return
         await asyncio.sleep(0.005)
-    raise TimeoutError("it never came true")
+    raise TimeoutError("the condition never held")

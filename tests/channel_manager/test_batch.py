@@ -1,4 +1,4 @@
-"""A batch says what each transition contributes, as the built-in controller was recorded to say it."""
+"""The requests of a batch, by transition, are those that the built-in controller was recorded to send."""
 
 from collections.abc import Iterable
 
@@ -28,7 +28,7 @@ from controllerd.errors import IllegalState
 
 ME = 2_000_000_000
 B1, B2, B3 = BrokerId(1), BrokerId(2), BrokerId(3)
-NOBODY = BrokerId(-1)
+NO_BROKER = BrokerId(-1)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 T_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -74,7 +74,7 @@ def stop_replica(requests: Iterable[tuple[BrokerId, ControlRequest]], to: Broker
     return next(each for broker, each in requests if broker == to and isinstance(each, StopReplicaRequest))
 
 
-def test_roles_leave_before_metadata_and_metadata_before_stops() -> None:
+def test_leader_and_isr_is_sent_before_update_metadata_and_stop_replica_last() -> None:
     filled = batch(cluster())
     filled.add_stop_replica([B3], T0, delete=False)
     filled.add_leader_and_isr([B1, B2], T0, is_new=True)
@@ -86,7 +86,7 @@ def test_roles_leave_before_metadata_and_metadata_before_stops() -> None:
     ]  # fmt: skip
 
 
-def test_a_role_carries_what_the_state_znode_says() -> None:
+def test_a_leader_and_isr_has_the_state_of_the_znode() -> None:
     filled = batch(cluster())
     filled.add_leader_and_isr([B1], T0, is_new=True)
 
@@ -100,7 +100,7 @@ def test_a_role_carries_what_the_state_znode_says() -> None:
     assert request.live_leaders == ((B1, Endpoint("PLAINTEXT", "host1", 9091)),)
 
 
-def test_a_new_replica_stays_new_when_a_newer_state_replaces_the_waiting_one() -> None:
+def test_a_new_replica_stays_new_when_a_newer_state_replaces_the_one_in_the_batch() -> None:
     context = cluster()
     filled = batch(context)
     filled.add_leader_and_isr([B1], T0, is_new=True)
@@ -112,7 +112,7 @@ def test_a_new_replica_stays_new_when_a_newer_state_replaces_the_waiting_one() -
     assert (partition.state.leader, partition.is_new) == (2, True)
 
 
-def test_values_are_those_of_the_moment_they_were_added() -> None:
+def test_a_batch_keeps_the_values_of_the_moment_they_were_added() -> None:
     context = cluster()
     filled = batch(context)
     filled.add_leader_and_isr([B1], T0, is_new=False)
@@ -124,23 +124,23 @@ def test_values_are_those_of_the_moment_they_were_added() -> None:
     assert update_metadata(requests).body.partitions[T0].state.leader == 1
 
 
-def test_a_role_without_recipients_still_refreshes_everybodys_metadata() -> None:
+def test_a_leader_and_isr_without_recipients_still_updates_the_metadata_of_all_live_brokers() -> None:
     filled = batch(cluster())
     filled.add_leader_and_isr([], T0, is_new=False)
 
     assert outline(filled.take()) == [("UpdateMetadata", 1), ("UpdateMetadata", 2), ("UpdateMetadata", 3)]
 
 
-def test_ids_below_zero_get_nothing() -> None:
+def test_negative_broker_ids_are_sent_no_request() -> None:
     filled = batch(cluster())
-    filled.add_leader_and_isr([NOBODY], T0, is_new=False)
-    filled.add_stop_replica([NOBODY], T0, delete=True)
-    filled.add_update_metadata([NOBODY])
+    filled.add_leader_and_isr([NO_BROKER], T0, is_new=False)
+    filled.add_stop_replica([NO_BROKER], T0, delete=True)
+    filled.add_update_metadata([NO_BROKER])
 
     assert {api for api, _ in outline(filled.take())} == {"UpdateMetadata"}
 
 
-def test_dead_brokers_get_nothing() -> None:
+def test_dead_brokers_are_sent_no_request() -> None:
     filled = batch(cluster(live=(2, 3)))
     filled.add_leader_and_isr([B1, B2], T0, is_new=False)
     filled.add_stop_replica([B1], T0, delete=False)
@@ -148,7 +148,7 @@ def test_dead_brokers_get_nothing() -> None:
     assert outline(filled.take()) == [("LeaderAndIsr", 2), ("UpdateMetadata", 2), ("UpdateMetadata", 3)]
 
 
-def test_a_broker_in_controlled_shutdown_is_still_told_and_still_listed() -> None:
+def test_a_broker_in_controlled_shutdown_is_still_sent_requests_and_listed_as_live() -> None:
     context = cluster()
     context.mark_shutting_down(B1)
     filled = batch(context)
@@ -171,7 +171,7 @@ def test_a_dead_leader_is_named_but_not_among_the_live_leaders() -> None:
     assert request.live_leaders == ()
 
 
-def test_a_leader_without_the_listener_stops_nobodys_requests() -> None:
+def test_a_leader_without_the_listener_stops_no_request() -> None:
     context = cluster()
     context.add_broker(broker(1, "OTHER"))
     filled = batch(context)
@@ -180,7 +180,7 @@ def test_a_leader_without_the_listener_stops_nobodys_requests() -> None:
     assert leader_and_isr(filled.take(), B2).live_leaders == ()
 
 
-def test_a_role_for_a_partition_without_leadership_is_a_defect() -> None:
+def test_a_leader_and_isr_for_a_partition_without_leadership_is_a_defect() -> None:
     with pytest.raises(IllegalState, match="t-1"):
         batch(cluster()).add_leader_and_isr([B1], T1, is_new=False)
 
@@ -195,14 +195,14 @@ def test_all_brokers_share_one_body_and_differ_in_their_epoch() -> None:
     assert [update_metadata(requests, each).broker_epoch for each in (B1, B2)] == [101, 102]
 
 
-def test_metadata_goes_to_the_named_brokers_alone() -> None:
+def test_update_metadata_is_sent_to_the_named_brokers_alone() -> None:
     filled = batch(cluster())
     filled.add_update_metadata([B2], [T0])
 
     assert outline(filled.take()) == [("UpdateMetadata", 2)]
 
 
-def test_a_partition_without_leadership_is_left_out_but_its_brokers_are_told_who_lives() -> None:
+def test_a_partition_without_leadership_is_left_out_but_its_brokers_are_sent_the_live_brokers() -> None:
     filled = batch(cluster())
     filled.add_update_metadata([B1], [T1])
 
@@ -233,8 +233,8 @@ def test_a_topic_queued_for_deletion_is_removed_from_the_brokers_metadata() -> N
     assert (sent.isr, sent.controller_epoch) == ((B1, B2, B3), 4)
 
 
-def test_brokers_forget_a_partition_of_a_deleted_topic_though_nobody_understands_its_state() -> None:
-    """They may know it from an earlier controller, and nobody could tell them later."""
+def test_brokers_forget_a_partition_of_a_deleted_topic_though_its_state_is_unreadable() -> None:
+    """Brokers may know the partition from an earlier controller, and no later request would remove it."""
     context = cluster()
     context.put_in_quarantine(T1.state_path, "not JSON")
     context.queued_for_deletion.add("t")
@@ -251,10 +251,10 @@ def test_brokers_forget_a_partition_of_a_deleted_topic_though_nobody_understands
 def test_a_topic_whose_deletion_waits_for_a_reassignment_stays_in_the_brokers_metadata(
     isr: tuple[int, ...], expected: int
 ) -> None:
-    """A leader that knows nothing of the topic answers no fetch of it, so nobody would ever catch up.
+    """A leader without the topic in its metadata answers no fetch of it, so no replica would ever catch up.
 
-    Nobody waits for a reassignment that cannot end: here because the leader is gone, and nobody can
-    follow.
+    A deletion does not wait for a reassignment that cannot complete: here the leader is gone, and no ISR
+    member can follow it.
     """
     context = cluster(live=(1, 2, 3) if expected == 1 else (2, 3))
     context.set_assignment(T0, ReplicaAssignment((B3, B1, B2), (B3,), (B1,)))
@@ -266,7 +266,7 @@ def test_a_topic_whose_deletion_waits_for_a_reassignment_stays_in_the_brokers_me
     assert update_metadata(filled.take(), B2).body.partitions[T0].state.leader == expected
 
 
-def test_a_role_for_a_topic_queued_for_deletion_still_names_its_leader() -> None:
+def test_a_leader_and_isr_for_a_topic_queued_for_deletion_still_names_its_leader() -> None:
     context = cluster()
     context.queued_for_deletion.add("t")
     filled = batch(context)
@@ -281,7 +281,7 @@ def test_a_role_for_a_topic_queued_for_deletion_still_names_its_leader() -> None
 @pytest.mark.parametrize(
     ("tp", "queued", "expected"), [(T0, False, 0), (T0, True, -2), (T1, False, -1), (T1, True, -2)]
 )
-def test_a_stop_carries_the_leader_epoch_that_the_broker_checks(
+def test_a_stop_replica_has_the_leader_epoch_that_the_broker_checks(
     tp: TopicPartition, queued: bool, expected: int
 ) -> None:
     context = cluster()
@@ -293,7 +293,7 @@ def test_a_stop_carries_the_leader_epoch_that_the_broker_checks(
     assert stop_replica(filled.take()).partitions[tp].leader_epoch == expected
 
 
-def test_a_deletion_stays_a_deletion() -> None:
+def test_a_stop_replica_with_deletion_is_not_replaced_by_one_without() -> None:
     filled = batch(cluster())
     filled.add_stop_replica([B1], T0, delete=True)
     filled.add_stop_replica([B1], T0, delete=False)
@@ -301,7 +301,7 @@ def test_a_deletion_stays_a_deletion() -> None:
     assert stop_replica(filled.take()).partitions[T0].delete
 
 
-def test_our_own_entry_is_listed_last_when_we_are_visible() -> None:
+def test_the_entry_of_controllerd_is_listed_last_when_it_is_visible() -> None:
     ours = Broker(BrokerId(ME), -1, (Endpoint("PLAINTEXT", "controller", 9000),))
     filled = batch(cluster(), ours)
     filled.add_update_metadata([B1])
@@ -309,7 +309,7 @@ def test_our_own_entry_is_listed_last_when_we_are_visible() -> None:
     assert update_metadata(filled.take()).body.live_brokers[-1] is ours
 
 
-def test_ids_that_topics_have_are_sent_whatever_the_protocol_version_allows() -> None:
+def test_known_topic_ids_are_sent_despite_the_protocol_version() -> None:
     filled = batch(cluster(features=Features(topic_ids=False)))
     filled.add_leader_and_isr([B1], T0, is_new=False)
 
@@ -319,7 +319,7 @@ def test_ids_that_topics_have_are_sent_whatever_the_protocol_version_allows() ->
     assert update_metadata(requests).body.topic_ids == {"t": T_ID}
 
 
-def test_recovery_after_an_unclean_election_is_told() -> None:
+def test_the_leader_recovery_state_of_an_unclean_election_is_sent() -> None:
     context = cluster()
     context.set_leadership(T0, state()._replace(recovery_state=LeaderRecoveryState.RECOVERING))
     filled = batch(context)
@@ -339,12 +339,12 @@ def test_a_taken_batch_is_empty() -> None:
     assert filled.take() == []
 
 
-@pytest.mark.parametrize("kind", ["role", "metadata", "stop"])
-def test_a_batch_with_anything_in_it_gives_requests(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["leader_and_isr", "update_metadata", "stop_replica"])
+def test_a_batch_with_any_entry_has_requests(kind: str) -> None:
     filled = batch(cluster())
-    if kind == "role":
+    if kind == "leader_and_isr":
         filled.add_leader_and_isr([], T0, is_new=False)
-    elif kind == "metadata":
+    elif kind == "update_metadata":
         filled.add_update_metadata([B1])
     else:
         filled.add_stop_replica([B1], T0, delete=False)

@@ -21,7 +21,7 @@ from events.responses import ApiVersionsReceived, LeaderAndIsrResponseReceived, 
 from events.topics import TopicDeletionStopReplicaResponseReceived
 from tests.channel_manager.requests import CONTROLLER, NEW_ID, leader_and_isr, stop_replica, update_metadata
 from tests.channel_manager.stub_broker import Act, StubBroker, eventually, stub_broker
-from tests.channel_manager.test_broker_queue import Hands
+from tests.channel_manager.test_broker_queue import ChannelClock
 from wire import control_requests
 from wire.framing import encode_frame, read_frame
 from wire.versions import ApiKey
@@ -31,8 +31,8 @@ FAST = ChannelSettings(backoff_s=0.01, authorization_backoff_s=0.02, coalesce=Fa
 
 
 @dataclass
-class Desk:
-    """Everything that the manager reports, in order."""
+class Reports:
+    """The events, alarms and requests that the manager reports, in order."""
 
     events: list[Event] = field(default_factory=list)
     releases: list[ApiVersionsReceived] = field(default_factory=list)
@@ -67,19 +67,19 @@ class Desk:
 
 @asynccontextmanager
 async def channels(
-    desk: Desk,
+    reports: Reports,
     settings: ChannelSettings = FAST,
     listener: str = "PLAINTEXT",
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[ChannelManager]:
     alarms = Alarms(
-        stale_epoch=lambda broker, epoch: desk.stale.append((broker, epoch)),
-        caught_up=desk.caught_up.append,
-        defect=lambda _, error: desk.defects.append(error),
-        may_send=lambda: desk.may_send,
+        stale_epoch=lambda broker, epoch: reports.stale.append((broker, epoch)),
+        caught_up=reports.caught_up.append,
+        defect=lambda _, error: reports.defects.append(error),
+        may_send=lambda: reports.may_send,
     )
     async with ChannelManager(
-        CONTROLLER, listener, desk.emit, alarms, clock=clock, settings=settings, observer=desk
+        CONTROLLER, listener, reports.emit, alarms, clock=clock, settings=settings, observer=reports
     ) as manager:
         yield manager
 
@@ -87,12 +87,12 @@ async def channels(
 @asynccontextmanager
 async def one_broker(
     *acts: Act, gate: bool = True, settings: ChannelSettings = FAST
-) -> AsyncIterator[tuple[Desk, ChannelManager, StubBroker]]:
-    """A stub, and a manager that knows it."""
-    desk = Desk()
-    async with stub_broker(1, *acts, gate=gate) as stub, channels(desk, settings) as manager:
+) -> AsyncIterator[tuple[Reports, ChannelManager, StubBroker]]:
+    """A stub broker, and a manager with a channel to it."""
+    reports = Reports()
+    async with stub_broker(1, *acts, gate=gate) as stub, channels(reports, settings) as manager:
         manager.add_broker(stub.registration())
-        yield desk, manager, stub
+        yield reports, manager, stub
 
 
 async def test_requests_arrive_in_order() -> None:
@@ -110,37 +110,37 @@ async def test_the_client_id_is_the_controller_id() -> None:
         assert (await stub.got_so_many(1))[0].header.client_id == str(CONTROLLER)
 
 
-async def test_the_release_of_a_broker_is_reported_once_however_often_its_connection_is_opened() -> None:
-    async with one_broker(Act(close=True), Act()) as (desk, manager, stub):
+async def test_the_release_of_a_broker_is_reported_once_despite_several_connections() -> None:
+    async with one_broker(Act(close=True), Act()) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         assert stub.connections == 2
-        assert desk.releases == [ApiVersionsReceived(B1, 1, Release(3, 4))]
+        assert reports.releases == [ApiVersionsReceived(B1, 1, Release(3, 4))]
 
 
 async def test_only_one_request_is_in_flight_kafka_4959() -> None:
-    async with one_broker() as (desk, manager, stub):
+    async with one_broker() as (reports, manager, stub):
         for epoch in range(20):
             manager.send(B1, leader_and_isr(epoch))
-        await desk.has_events(20)
+        await reports.has_events(20)
 
         assert stub.most_in_flight == 1
 
 
-async def test_a_slow_broker_delays_nobody_else() -> None:
-    desk = Desk()
-    async with stub_broker(1, gate=False) as slow, stub_broker(2) as fast, channels(desk) as manager:
+async def test_a_slow_broker_delays_no_other() -> None:
+    reports = Reports()
+    async with stub_broker(1, gate=False) as slow, stub_broker(2) as fast, channels(reports) as manager:
         for stub in (slow, fast):
             manager.add_broker(stub.registration())
             manager.send(BrokerId(stub.id), leader_and_isr())
         await slow.got_so_many(1)
-        await desk.has_events(1)
+        await reports.has_events(1)
 
-        assert [event.broker for event in desk.events if isinstance(event, LeaderAndIsrResponseReceived)] == [B2]
+        assert [event.broker for event in reports.events if isinstance(event, LeaderAndIsrResponseReceived)] == [B2]
 
 
-async def test_a_request_cut_off_is_repeated_unchanged_before_anything_else() -> None:
+async def test_a_request_without_an_answer_is_repeated_unchanged_before_the_next_one() -> None:
     async with one_broker(Act(close=True), Act(close=True)) as (_, manager, stub):
         manager.send(B1, leader_and_isr())
         manager.send(B1, update_metadata(0))
@@ -153,55 +153,55 @@ async def test_a_request_cut_off_is_repeated_unchanged_before_anything_else() ->
 @pytest.mark.parametrize("act", [Act(correlation_offset=1), Act(cut=1), Act(silence=True)], ids=str)
 async def test_after_an_unusable_answer_the_request_is_repeated_on_a_new_connection(act: Act) -> None:
     settings = ChannelSettings(backoff_s=0.01, request_timeout_s=0.2)
-    async with one_broker(act, settings=settings) as (desk, manager, stub):
+    async with one_broker(act, settings=settings) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         assert stub.connections == 2
         assert stub.got[0].frame == stub.got[1].frame
 
 
 @pytest.mark.parametrize("act", [Act(correlation_offset=1), Act(cut=1), Act(silence=True)], ids=str)
-async def test_a_connection_that_failed_is_closed_by_us_kafka_907_and_kafka_3916(act: Act) -> None:
-    """The stub keeps every connection open until it is closed from our side: only the new one is left."""
+async def test_a_connection_that_failed_is_closed_by_the_sender_kafka_907_and_kafka_3916(act: Act) -> None:
+    """The stub keeps every connection open until the sender closes it: only the new one is left."""
     settings = ChannelSettings(backoff_s=0.01, request_timeout_s=0.2)
-    async with one_broker(act, act, act, settings=settings) as (desk, manager, stub):
+    async with one_broker(act, act, act, settings=settings) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
         await stub.until(lambda: stub.open_now == 1)
 
         assert stub.connections == 4
 
 
 async def test_a_sender_that_fails_by_a_defect_closes_its_connection_kafka_907() -> None:
-    async with one_broker() as (desk, manager, stub):
+    async with one_broker() as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
         broken = leader_and_isr(1)
         manager.send(B1, replace(broken, partitions={TopicPartition("t", 0): None}))  # type: ignore[dict-item]  # defect
         await stub.until(lambda: stub.open_now == 0)
 
-        assert desk.defects
+        assert reports.defects
 
 
 async def test_a_refused_connection_is_tried_until_the_broker_listens() -> None:
     async with stub_broker() as gone:
         port = gone.port
-    desk = Desk()
-    async with channels(desk) as manager:
+    reports = Reports()
+    async with channels(reports) as manager:
         manager.add_broker(gone.registration())
         manager.send(B1, leader_and_isr())
         await eventually(lambda: manager.stats()[0].retries >= 2)
         async with stub_broker(port=port) as stub:
             await stub.got_so_many(1)
-            await desk.has_events(1)
+            await reports.has_events(1)
             manager.remove_broker(B1)
 
-    assert desk.exchanges[0].response.error is KafkaError.NONE
+    assert reports.exchanges[0].response.error is KafkaError.NONE
 
 
 async def test_removing_a_broker_ends_its_retries_and_closes_its_connection_kafka_907() -> None:
-    async with one_broker(gate=False) as (desk, manager, stub):
+    async with one_broker(gate=False) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
         manager.send(B1, update_metadata(0))
         await stub.got_so_many(1)
@@ -211,14 +211,14 @@ async def test_removing_a_broker_ends_its_retries_and_closes_its_connection_kafk
         await stub.until(lambda: stub.open_now == 0)
 
         assert len(stub.got) == 1
-        assert desk.events == []
+        assert reports.events == []
         assert manager.stats() == []
 
 
-async def test_nothing_leaves_after_shutdown() -> None:
-    async with one_broker() as (desk, manager, stub):
+async def test_no_request_is_sent_after_shutdown() -> None:
+    async with one_broker() as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         manager.send(B1, leader_and_isr(1))
         manager.shutdown()
@@ -227,7 +227,7 @@ async def test_nothing_leaves_after_shutdown() -> None:
         assert len(stub.got) == 1
 
 
-async def test_what_is_still_buffered_at_shutdown_never_leaves() -> None:
+async def test_a_request_in_the_send_buffer_at_shutdown_is_never_sent_in_full() -> None:
     arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     reading = asyncio.Event()
 
@@ -244,9 +244,9 @@ async def test_what_is_still_buffered_at_shutdown_never_leaves() -> None:
         arrived.set_result(received)
 
     stopped = asyncio.Event()
-    desk, large = Desk(), thirty_megabytes()
+    reports, large = Reports(), thirty_megabytes()
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, channels(desk) as manager:
+    async with server, channels(reports) as manager:
         manager.add_broker(StubBroker(port=server.sockets[0].getsockname()[1]).registration())
         manager.send(B1, large)
         await reading.wait()
@@ -258,15 +258,15 @@ async def test_what_is_still_buffered_at_shutdown_never_leaves() -> None:
 
 
 def thirty_megabytes() -> UpdateMetadataRequest:
-    """More than the buffers of a loopback connection hold."""
+    """A request that is larger than the buffers of a loopback connection."""
     endpoint = Endpoint("PLAINTEXT", "h" * 30_000_000, 9092)
     body = UpdateMetadataBody({}, {}, (Broker(B1, 1, (endpoint,)),))
     return replace(update_metadata(), body=body)
 
 
 async def test_a_request_for_an_unknown_broker_is_dropped() -> None:
-    desk = Desk()
-    async with channels(desk) as manager:
+    reports = Reports()
+    async with channels(reports) as manager:
         manager.send(B2, leader_and_isr())
 
         assert manager.stats() == []
@@ -281,17 +281,17 @@ async def test_a_channel_cannot_be_opened_before_the_manager_runs() -> None:
             manager.add_broker(stub.registration())
 
 
-async def test_an_error_in_the_block_of_the_manager_comes_out_as_it_is() -> None:
+async def test_an_error_in_the_block_of_the_manager_is_raised_unchanged() -> None:
     with pytest.raises(IllegalState, match="mine"):
         async with one_broker():
             raise IllegalState("mine")
 
 
-async def test_every_answer_about_roles_and_metadata_is_an_event() -> None:
-    async with one_broker(Act(error=77)) as (desk, manager, _):
+async def test_every_answer_to_leader_and_isr_and_update_metadata_is_an_event() -> None:
+    async with one_broker(Act(error=77)) as (reports, manager, _):
         manager.send(B1, leader_and_isr())
         manager.send(B1, update_metadata(0))
-        events = await desk.has_events(2)
+        events = await reports.has_events(2)
 
     assert events == [
         LeaderAndIsrResponseReceived(
@@ -301,90 +301,90 @@ async def test_every_answer_about_roles_and_metadata_is_an_event() -> None:
     ]  # fmt: skip
 
 
-async def test_only_deletions_make_an_event_of_stop_replica() -> None:
-    async with one_broker() as (desk, manager, _):
+async def test_only_stop_replica_with_deletions_causes_an_event() -> None:
+    async with one_broker() as (reports, manager, _):
         manager.send(B1, stop_replica(delete=False))
         manager.send(B1, stop_replica(delete=True, partition=3))
-        events = await desk.has_events(1)
+        events = await reports.has_events(1)
 
     tp = TopicPartition("t", 3)
     assert events == [TopicDeletionStopReplicaResponseReceived(B1, 1, 5, KafkaError.NONE, {tp: KafkaError.NONE})]
 
 
-async def test_a_deletion_that_is_refused_as_a_whole_failed_for_every_replica() -> None:
-    async with one_broker(Act(error=77)) as (desk, manager, _):
+async def test_a_deletion_with_a_top_level_error_failed_for_every_replica() -> None:
+    async with one_broker(Act(error=77)) as (reports, manager, _):
         manager.send(B1, stop_replica(delete=True))
-        events = await desk.has_events(1)
+        events = await reports.has_events(1)
 
     error = KafkaError.STALE_BROKER_EPOCH
     assert events == [TopicDeletionStopReplicaResponseReceived(B1, 1, 5, error, {TopicPartition("t", 0): error})]
 
 
 async def test_a_higher_controller_epoch_is_reported() -> None:
-    async with one_broker(Act(error=11)) as (desk, manager, _):
+    async with one_broker(Act(error=11)) as (reports, manager, _):
         manager.send(B1, update_metadata())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
-    assert desk.stale == [(B1, 5)]
+    assert reports.stale == [(B1, 5)]
 
 
 async def test_a_request_refused_for_its_epoch_is_not_sent_again() -> None:
-    async with one_broker(Act(error=11)) as (desk, manager, stub):
+    async with one_broker(Act(error=11)) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
         manager.send(B1, update_metadata(0))
         got = [each.api for each in await stub.got_so_many(2)]
-        await desk.has_events(2)
+        await reports.has_events(2)
 
     assert got == ["LeaderAndIsr", "UpdateMetadata"]
-    assert [exchange.response.error for exchange in desk.exchanges] == [11, 0]
-    assert desk.stale == [(B1, 5)]
+    assert [exchange.response.error for exchange in reports.exchanges] == [11, 0]
+    assert reports.stale == [(B1, 5)]
 
 
-async def test_an_unauthorized_request_is_held_until_it_is_allowed() -> None:
-    async with one_broker(Act(error=31), Act(error=31)) as (desk, manager, stub):
+async def test_an_unauthorized_request_is_repeated_until_it_is_allowed() -> None:
+    async with one_broker(Act(error=31), Act(error=31)) as (reports, manager, stub):
         manager.send(B1, update_metadata())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         assert len(stub.got) == 3
-        assert len(desk.events) == 1
+        assert len(reports.events) == 1
 
 
-async def test_a_broker_without_the_listener_breaks_nobody_and_is_shown() -> None:
-    desk = Desk()
-    async with stub_broker(1) as odd, stub_broker(2) as good, channels(desk) as manager:
+async def test_a_broker_without_the_listener_fails_alone_and_is_shown_as_failing() -> None:
+    reports = Reports()
+    async with stub_broker(1) as odd, stub_broker(2) as good, channels(reports) as manager:
         manager.add_broker(odd.registration(listener="OTHER"))
         manager.add_broker(good.registration())
         manager.send(B1, leader_and_isr())
         manager.send(B2, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
         await eventually(lambda: manager.stats()[0].failing)
 
         assert "no listener PLAINTEXT" in (manager.stats()[0].last_error or "")
         assert manager.stats()[1].sent == 1
 
 
-async def test_a_broker_that_moved_gets_the_request_at_its_new_address() -> None:
-    desk = Desk()
-    async with stub_broker(gate=False) as before, stub_broker() as after, channels(desk) as manager:
+async def test_a_broker_with_a_new_address_gets_the_request_there() -> None:
+    reports = Reports()
+    async with stub_broker(gate=False) as before, stub_broker() as after, channels(reports) as manager:
         manager.add_broker(before.registration())
         manager.send(B1, leader_and_isr())
         await before.got_so_many(1)
 
         manager.add_broker(after.registration())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         assert before.got[0].frame == after.got[0].frame
 
 
 async def test_a_broker_that_bounced_starts_with_an_empty_queue() -> None:
-    async with one_broker(gate=False) as (desk, manager, stub):
+    async with one_broker(gate=False) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
         await stub.got_so_many(1)
 
         manager.add_broker(stub.registration(epoch=2))
         stub.gate.set()
         manager.send(B1, update_metadata())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         assert [got.api for got in stub.got] == ["LeaderAndIsr", "UpdateMetadata"]
 
@@ -395,7 +395,7 @@ def kept(manager: ChannelManager) -> list[str]:
     return sorted(map(str, removals))
 
 
-async def test_removals_that_wait_or_are_under_way_when_a_channel_is_closed_are_given_out_once() -> None:
+async def test_unconfirmed_removals_of_a_closed_channel_are_returned_once() -> None:
     async with one_broker(gate=False) as (_, manager, stub):
         manager.send(B1, update_metadata(0, leader=-2))
         await stub.got_so_many(1)
@@ -425,7 +425,7 @@ async def test_a_removal_that_was_refused_for_its_broker_epoch_is_kept() -> None
 
 @pytest.mark.parametrize("error", [KafkaError.NONE, KafkaError.UNKNOWN_SERVER_ERROR])
 async def test_a_removal_with_any_other_answer_is_not_kept(error: KafkaError) -> None:
-    """A later request of that channel may have told the broker of the topic made anew."""
+    """A later request of that channel may have sent the broker the topic created anew."""
     async with one_broker(Act(error=error)) as (_, manager, _stub):
         manager.send(B1, update_metadata(0, leader=-2))
         assert await manager.drain(10)
@@ -435,7 +435,7 @@ async def test_a_removal_with_any_other_answer_is_not_kept(error: KafkaError) ->
         assert kept(manager) == []
 
 
-async def test_removals_wait_for_a_broker_that_is_dead_and_dies_again_before_it_confirms_them() -> None:
+async def test_removals_are_kept_for_a_broker_that_fails_again_before_it_confirms_them() -> None:
     async with one_broker(gate=False) as (_, manager, stub):
         manager.send(B1, update_metadata(0, leader=-2))
         manager.remove_broker(B1)
@@ -460,21 +460,21 @@ async def test_no_removal_is_kept_for_the_next_term(*, is_dead: bool) -> None:
         assert kept(manager) == []
 
 
-async def test_an_old_broker_is_spoken_to_in_its_versions() -> None:
-    async with one_broker() as (desk, manager, stub):
+async def test_an_old_broker_is_sent_requests_of_its_versions() -> None:
+    async with one_broker() as (reports, manager, stub):
         stub.versions = {ApiKey.LEADER_AND_ISR: (0, 4), ApiKey.UPDATE_METADATA: (0, 6), ApiKey.STOP_REPLICA: (0, 2)}
         for request in (leader_and_isr(), update_metadata(0), stop_replica(delete=True)):
             manager.send(B1, request)
-        await desk.has_events(3)
+        await reports.has_events(3)
 
         assert [got.header.version for got in stub.got] == [4, 6, 2]
 
 
-async def test_a_request_without_topic_ids_avoids_the_versions_that_carry_them() -> None:
-    async with one_broker() as (desk, manager, stub):
+async def test_a_request_without_topic_ids_is_sent_in_a_version_without_them() -> None:
+    async with one_broker() as (reports, manager, stub):
         manager.send(B1, update_metadata(0))
         manager.send(B1, without_ids())
-        await desk.has_events(2)
+        await reports.has_events(2)
 
         assert [got.header.version for got in stub.got] == [8, 6]
 
@@ -493,34 +493,34 @@ async def test_a_broker_that_lacks_an_api_is_shown_as_failing() -> None:
         assert "LEADER_AND_ISR" in (manager.stats()[0].last_error or "")
 
 
-async def test_nothing_leaves_while_we_may_not_send() -> None:
-    async with one_broker() as (desk, manager, stub):
-        desk.may_send = False
+async def test_no_request_is_sent_while_sending_is_not_allowed() -> None:
+    async with one_broker() as (reports, manager, stub):
+        reports.may_send = False
         manager.send(B1, leader_and_isr())
         await eventually(lambda: manager.stats()[0].in_flight is not None)
         connections_before = stub.connections
-        desk.may_send = True
-        await desk.has_events(1)
+        reports.may_send = True
+        await reports.has_events(1)
 
         assert (connections_before, stub.connections) == (0, 1)
 
 
-async def test_what_may_no_longer_be_sent_when_its_body_is_made_is_held_back() -> None:
-    async with one_broker() as (desk, manager, stub):
+async def test_a_request_that_may_no_longer_be_sent_after_its_encoding_is_held_back() -> None:
+    async with one_broker() as (reports, manager, stub):
         async with manager._shared.encoding:
             manager.send(B1, leader_and_isr())
             await eventually(lambda: manager.stats()[0].connected)
-            desk.may_send = False
+            reports.may_send = False
         await eventually(lambda: not manager._shared.encoding.locked())
         sent_before = manager.stats()[0].bytes_sent
-        desk.may_send = True
-        await desk.has_events(1)
+        reports.may_send = True
+        await reports.has_events(1)
 
     assert sent_before == 0
     assert [got.api for got in stub.got] == ["LeaderAndIsr"]
 
 
-async def test_bodies_are_made_one_after_the_other() -> None:
+async def test_bodies_are_encoded_one_after_the_other() -> None:
     async with one_broker() as (_, manager, stub), manager._shared.encoding:
         manager.send(B1, leader_and_isr())
         await eventually(lambda: manager.stats()[0].connected)
@@ -528,34 +528,34 @@ async def test_bodies_are_made_one_after_the_other() -> None:
         assert stub.got == []
 
 
-async def test_an_idle_connection_that_the_broker_closed_costs_no_retry() -> None:
-    async with one_broker() as (desk, manager, stub):
+async def test_an_idle_connection_that_the_broker_closed_counts_as_no_retry() -> None:
+    async with one_broker() as (reports, manager, stub):
         manager.send(B1, update_metadata())
-        await desk.has_events(1)
+        await reports.has_events(1)
         await stub.hang_up()
         await eventually(lambda: not manager.stats()[0].connected)
         manager.send(B1, update_metadata())
-        await desk.has_events(2)
+        await reports.has_events(2)
 
         assert (stub.connections, manager.stats()[0].retries) == (2, 0)
 
 
 async def test_the_observer_sees_each_attempt_and_the_one_answer() -> None:
-    async with one_broker(Act(close=True)) as (desk, manager, _):
+    async with one_broker(Act(close=True)) as (reports, manager, _):
         manager.send(B1, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
-    assert desk.requests == [(B1, 7, 1), (B1, 7, 1)]
-    assert [(exchange.attempts, exchange.correlation_id) for exchange in desk.exchanges] == [(2, 1)]
+    assert reports.requests == [(B1, 7, 1), (B1, 7, 1)]
+    assert [(exchange.attempts, exchange.correlation_id) for exchange in reports.exchanges] == [(2, 1)]
 
 
 async def test_draining_waits_for_the_last_answer() -> None:
-    async with one_broker() as (desk, manager, _):
+    async with one_broker() as (reports, manager, _):
         for epoch in range(5):
             manager.send(B1, leader_and_isr(epoch))
 
         assert await manager.drain(10)
-        assert len(desk.events) == 5
+        assert len(reports.events) == 5
 
 
 async def test_draining_gives_up_in_time() -> None:
@@ -566,9 +566,9 @@ async def test_draining_gives_up_in_time() -> None:
         assert not await manager.drain(0.01)
 
 
-async def test_a_hopeless_queue_is_dropped_but_for_deletions_and_the_broker_is_brought_up_to_date() -> None:
+async def test_a_queue_beyond_its_limits_is_dropped_but_for_deletions_and_the_broker_catches_up() -> None:
     settings = ChannelSettings(backoff_s=0.01, coalesce=False, max_queue_bytes=500)
-    async with one_broker(gate=False, settings=settings) as (desk, manager, stub):
+    async with one_broker(gate=False, settings=settings) as (reports, manager, stub):
         manager.send(B1, leader_and_isr())
         await stub.got_so_many(1)
         manager.send(B1, stop_replica(delete=True))
@@ -581,10 +581,10 @@ async def test_a_hopeless_queue_is_dropped_but_for_deletions_and_the_broker_is_b
 
         assert was_behind
         assert [got.api for got in stub.got] == ["LeaderAndIsr", "StopReplica", "StopReplica"]
-        assert desk.caught_up == [B1]
+        assert reports.caught_up == [B1]
 
 
-async def test_requests_flow_again_after_the_broker_caught_up() -> None:
+async def test_requests_are_sent_again_after_the_broker_caught_up() -> None:
     settings = ChannelSettings(backoff_s=0.01, coalesce=False, max_queue_bytes=100)
     async with one_broker(gate=False, settings=settings) as (_, manager, stub):
         for epoch in range(3):
@@ -599,10 +599,10 @@ async def test_requests_flow_again_after_the_broker_caught_up() -> None:
         assert stub.got[-1].api == "UpdateMetadata"
 
 
-async def test_what_a_broker_is_told_anew_after_it_caught_up_is_not_dropped_for_the_age_of_deletions() -> None:
+async def test_requests_after_a_broker_caught_up_are_not_dropped_for_the_age_of_deletions() -> None:
     settings = ChannelSettings(backoff_s=0.01, coalesce=False, max_queue_age_s=30.0)
-    desk, clock = Desk(), Hands()
-    async with stub_broker(1, gate=False) as stub, channels(desk, settings, clock=clock) as manager:
+    reports, clock = Reports(), ChannelClock()
+    async with stub_broker(1, gate=False) as stub, channels(reports, settings, clock=clock) as manager:
         manager.add_broker(stub.registration())
         manager.send(B1, leader_and_isr())
         await stub.got_so_many(1)
@@ -613,7 +613,7 @@ async def test_what_a_broker_is_told_anew_after_it_caught_up_is_not_dropped_for_
         was_behind = manager.stats()[0].behind
         clock.now = 3600.0
         stub.gate.set()
-        stub.gate.clear()  # only what waits now is answered
+        stub.gate.clear()  # only the requests that wait now are answered
         await stub.got_so_many(2)
         manager.send(B1, update_metadata(1))
         stub.gate.set()
@@ -621,7 +621,7 @@ async def test_what_a_broker_is_told_anew_after_it_caught_up_is_not_dropped_for_
 
         assert was_behind
         assert [got.api for got in stub.got] == ["LeaderAndIsr", "StopReplica", "StopReplica", "UpdateMetadata"]
-        assert desk.caught_up == [B1]
+        assert reports.caught_up == [B1]
 
 
 async def test_a_broker_that_is_behind_gets_one_merged_update_metadata() -> None:
@@ -637,49 +637,49 @@ async def test_a_broker_that_is_behind_gets_one_merged_update_metadata() -> None
         assert [got.api for got in stub.got] == ["LeaderAndIsr", "UpdateMetadata"]
 
 
-async def test_many_brokers_at_once() -> None:
-    desk = Desk()
+async def test_ten_brokers_are_served_at_once() -> None:
+    reports = Reports()
     async with AsyncExitStack() as stack:
         stubs = [await stack.enter_async_context(stub_broker(number)) for number in range(1, 11)]
-        manager = await stack.enter_async_context(channels(desk))
+        manager = await stack.enter_async_context(channels(reports))
         for stub in stubs:
             manager.add_broker(stub.registration())
             manager.send(BrokerId(stub.id), leader_and_isr())
 
         assert await manager.drain(10)
-        assert len(desk.events) == 10
+        assert len(reports.events) == 10
 
 
 async def test_a_defect_ends_one_sender_and_is_reported() -> None:
-    desk = Desk()
-    async with stub_broker(1) as stub, stub_broker(2) as other, channels(desk) as manager:
+    reports = Reports()
+    async with stub_broker(1) as stub, stub_broker(2) as other, channels(reports) as manager:
         manager.add_broker(stub.registration())
         manager.add_broker(other.registration())
         manager.send(B1, leader_and_isr(epoch=2**40))
-        await eventually(lambda: bool(desk.defects))
+        await eventually(lambda: bool(reports.defects))
         manager.send(B2, leader_and_isr())
-        await desk.has_events(1)
+        await reports.has_events(1)
 
         assert manager.stats()[0].failing
 
 
-async def test_a_sender_that_ended_by_a_defect_can_be_opened_anew() -> None:
-    async with one_broker() as (desk, manager, stub):
+async def test_a_channel_whose_sender_ended_by_a_defect_can_be_reopened() -> None:
+    async with one_broker() as (reports, manager, stub):
         manager.send(B1, leader_and_isr(epoch=2**40))
-        await eventually(lambda: bool(desk.defects))
+        await eventually(lambda: bool(reports.defects))
 
         manager.add_broker(stub.registration())
         manager.send(B1, leader_and_isr())
 
         assert await manager.drain(10)
-        assert [type(event) for event in desk.events] == [LeaderAndIsrResponseReceived]
+        assert [type(event) for event in reports.events] == [LeaderAndIsrResponseReceived]
 
 
 @pytest.mark.parametrize("host", ["broker..example", f"{'x' * 70}.example"])
-async def test_a_host_name_that_cannot_be_one_is_a_failure_and_no_defect(host: str) -> None:
-    """The registration is wrong, not the sender: it goes on trying until the broker corrects it."""
-    desk = Desk()
-    async with stub_broker(1) as stub, channels(desk) as manager:
+async def test_an_invalid_host_name_is_a_failure_and_no_defect(host: str) -> None:
+    """The registration is wrong, not the sender, which retries until the broker corrects it."""
+    reports = Reports()
+    async with stub_broker(1) as stub, channels(reports) as manager:
         good = stub.registration()
         manager.add_broker(replace(good, endpoints=(Endpoint("PLAINTEXT", host, good.endpoints[0].port),)))
         manager.send(B1, leader_and_isr())
@@ -688,4 +688,4 @@ async def test_a_host_name_that_cannot_be_one_is_a_failure_and_no_defect(host: s
         manager.add_broker(good)
 
         assert await manager.drain(10)
-        assert desk.defects == []
+        assert reports.defects == []

@@ -1,4 +1,4 @@
-"""One broker's sender: it tries again after a pause, and tells what waits and when it last heard of the broker."""
+"""One broker's sender: it retries after a pause, and shows its queue and the time of the last request and answer."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.core.requests import LeaderAndIsrPartition, LeaderAndIsrRequest
 from tests.channel_manager.requests import CONTROLLER, ONE, T_ID, leader_and_isr, state, stop_replica
 from tests.channel_manager.stub_broker import StubBroker, eventually
-from tests.channel_manager.test_manager import Desk, channels, one_broker
+from tests.channel_manager.test_manager import Reports, channels, one_broker
 from wire.framing import encode_frame, read_frame
 
 PAUSE_S = 5.0
@@ -20,7 +20,7 @@ def large() -> LeaderAndIsrRequest:
     return LeaderAndIsrRequest(CONTROLLER, 5, 1, partitions, {"t": T_ID}, ())
 
 
-async def test_a_connection_that_ends_while_the_body_is_made_counts_as_a_failure() -> None:
+async def test_a_connection_that_ends_during_the_encoding_counts_as_a_failure() -> None:
     stub = StubBroker(1)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -34,8 +34,8 @@ async def test_a_connection_that_ends_while_the_body_is_made_counts_as_a_failure
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     stub.port = server.sockets[0].getsockname()[1]
-    desk = Desk()
-    async with channels(desk, ChannelSettings(backoff_s=PAUSE_S, coalesce=False)) as manager:
+    reports = Reports()
+    async with channels(reports, ChannelSettings(backoff_s=PAUSE_S, coalesce=False)) as manager:
         manager.add_broker(stub.registration())
         manager.send(BrokerId(1), large())
         await eventually(lambda: manager.stats()[0].failing)
@@ -45,14 +45,14 @@ async def test_a_connection_that_ends_while_the_body_is_made_counts_as_a_failure
     assert tried <= 2
 
 
-async def test_what_is_under_way_comes_before_what_waits() -> None:
+async def test_the_request_in_flight_is_listed_before_the_queued_ones() -> None:
     async with one_broker(gate=False) as (_, manager, stub):
         manager.send(BrokerId(1), leader_and_isr())
         await stub.got_so_many(1)
         manager.send(BrokerId(1), stop_replica(delete=True))
 
-        pending = manager.pending(BrokerId(1), 10)
-        first = manager.pending(BrokerId(1), 1)
+        pending = manager.first_requests(BrokerId(1), 10)
+        first = manager.first_requests(BrokerId(1), 1)
         stub.gate.set()
 
     shown = [(each.api, each.partitions, each.attempts, each.in_flight) for each in pending]
@@ -61,16 +61,16 @@ async def test_what_is_under_way_comes_before_what_waits() -> None:
     assert [each.api for each in first] == ["LeaderAndIsr"]
 
 
-async def test_nothing_is_pending_once_all_is_answered_or_where_no_broker_is() -> None:
-    async with one_broker() as (desk, manager, _):
+async def test_no_request_is_pending_after_all_answers_or_for_an_unknown_broker() -> None:
+    async with one_broker() as (reports, manager, _):
         manager.send(BrokerId(1), leader_and_isr())
-        await eventually(lambda: len(desk.exchanges) == 1 and manager.stats()[0].depth == 0)
+        await eventually(lambda: len(reports.exchanges) == 1 and manager.stats()[0].depth == 0)
 
-        assert manager.pending(BrokerId(1), 10) == []
-        assert manager.pending(BrokerId(9), 10) == []
+        assert manager.first_requests(BrokerId(1), 10) == []
+        assert manager.first_requests(BrokerId(9), 10) == []
 
 
-async def test_it_tells_when_it_last_asked_and_when_it_was_last_answered() -> None:
+async def test_the_statistics_have_the_time_of_the_last_request_and_the_last_answer() -> None:
     async with one_broker(gate=False) as (_, manager, stub):
         before = manager.stats()[0]
         manager.send(BrokerId(1), leader_and_isr())

@@ -1,7 +1,7 @@
-"""What a random run does, step by step: a function of the seed alone, so that a run can be tried again.
+"""The steps of a random run: a function of the seed alone, so that a run can be repeated.
 
-A step knows nothing of how the cluster fares meanwhile. What it asks may be refused - a move to a broker that is down,
-a topic that is not gone yet - and that is a part of the run.
+A step does not depend on the state of the cluster. Its request may be refused - a move to a broker that is down,
+a topic that still exists - and that is a part of the run.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ KEPT: Final[dict[str, dict[int, Replicas]]] = {
     "pairs": {p: (1 + p % 3, 1 + (p + 1) % 3) for p in range(4)},
     "solo": {p: (1 + p % 3,) for p in range(2)},
 }
-"""Topics under load, which are never deleted: their replicas move all the same."""
+"""Topics under load, which are never deleted; their replicas are moved all the same."""
 _MOST_TOPICS: Final = 8
 _MOST_PARTITIONS: Final = 12
 _SETTLE_EVERY: Final = 40
@@ -34,8 +34,8 @@ _WEIGHTS: Final = {
 }
 
 
-class Step(NamedTuple):
-    """One act. ``way`` is how: by ``znode`` or ``api``, or the signal to a process."""
+class ChaosStep(NamedTuple):
+    """One step. ``way`` is the way of the request, ``znode`` or ``api``, or the signal to a process."""
 
     number: int
     pause_s: float
@@ -53,7 +53,7 @@ class Step(NamedTuple):
 
 
 class Planner:
-    """Draws steps; it remembers what it asked for, as if everything had been done at once."""
+    """Draws steps; it remembers its requests as if each had been carried out at once."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -64,26 +64,26 @@ class Planner:
         self._down = 0
         self._down_for = 0
 
-    def steps(self) -> Iterator[Step]:
-        """Without end: whoever asks stops when the time is over."""
+    def steps(self) -> Iterator[ChaosStep]:
+        """Yield steps without end; the caller stops when the time is over."""
         number = 0
         while True:
             number += 1
             if number % _SETTLE_EVERY == 0:
                 self._down = 0
-                yield Step(number, 0.0, "settle")
+                yield ChaosStep(number, 0.0, "settle")
                 continue
             pause_s = round(self._random.uniform(0.1, 2.0), 1)
             yield self._draw()._replace(number=number, pause_s=pause_s)
 
-    def _draw(self) -> Step:
+    def _draw(self) -> ChaosStep:
         if self._down:
             self._down_for -= 1
             if self._down_for <= 0:
                 back, self._down = self._down, 0
-                return Step(0, 0, "start", broker=back)
+                return ChaosStep(0, 0, "start", broker=back)
         (verb,) = self._random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
-        acts: dict[str, Callable[[], Step]] = {
+        acts: dict[str, Callable[[], ChaosStep]] = {
             "create": self._create,
             "add partitions": self._add,
             "reassign": self._reassign,
@@ -91,15 +91,15 @@ class Planner:
             "elect": self._elect,
             "delete": self._delete,
             "broker": self._stop_broker,
-            "controller": lambda: Step(0, 0, "end the controller", self._random.choice(["SIGKILL", "SIGTERM"])),
-            "ZooKeeper": lambda: Step(0, 0, "restart ZooKeeper", "SIGKILL"),
+            "controller": lambda: ChaosStep(0, 0, "end the controller", self._random.choice(["SIGKILL", "SIGTERM"])),
+            "ZooKeeper": lambda: ChaosStep(0, 0, "restart ZooKeeper", "SIGKILL"),
         }
         return acts[verb]()
 
     def _some(self, factor: int) -> Replicas:
         return tuple(self._random.sample(BROKERS, factor))
 
-    def _create(self) -> Step:
+    def _create(self) -> ChaosStep:
         if len(self._topics) >= len(KEPT) + _MOST_TOPICS:
             return self._delete()
         if self._deleted and self._random.random() < 0.2:
@@ -109,18 +109,18 @@ class Planner:
             name = f"temporary-{self._created}"
         factor = self._random.randint(1, 3)
         self._topics[name] = {p: self._some(factor) for p in range(self._random.randint(1, 6))}
-        return Step(0, 0, "create", "znode", name, tuple(self._topics[name].items()))
+        return ChaosStep(0, 0, "create", "znode", name, tuple(self._topics[name].items()))
 
-    def _add(self) -> Step:
+    def _add(self) -> ChaosStep:
         name = self._random.choice(list(self._topics))
         there = self._topics[name]
         if len(there) >= _MOST_PARTITIONS:
             return self._reassign()
         added = {len(there) + n: self._some(len(there[0])) for n in range(self._random.randint(1, 3))}
         there |= added
-        return Step(0, 0, "add partitions", "znode", name, tuple(added.items()))
+        return ChaosStep(0, 0, "add partitions", "znode", name, tuple(added.items()))
 
-    def _reassign(self) -> Step:
+    def _reassign(self) -> ChaosStep:
         name = self._random.choice(list(self._topics))
         there = self._topics[name]
         chosen = self._random.sample(sorted(there), self._random.randint(1, len(there)))
@@ -128,30 +128,30 @@ class Planner:
         targets = {p: self._some(factor) for p in chosen}
         there |= targets
         self._moving = name
-        return Step(0, 0, "reassign", self._random.choice(["api", "api", "znode"]), name, tuple(targets.items()))
+        return ChaosStep(0, 0, "reassign", self._random.choice(["api", "api", "znode"]), name, tuple(targets.items()))
 
-    def _cancel(self) -> Step:
-        """Mostly of what was moved last, which may be under way still."""
+    def _cancel(self) -> ChaosStep:
+        """Cancel mostly the last moves, which may be under way still."""
         is_there = self._moving in self._topics and self._random.random() < _SOON
         name = self._moving if is_there else self._random.choice(list(self._topics))
-        return Step(0, 0, "cancel", "api", name, tuple((p, ()) for p in sorted(self._topics[name])))
+        return ChaosStep(0, 0, "cancel", "api", name, tuple((p, ()) for p in sorted(self._topics[name])))
 
-    def _elect(self) -> Step:
+    def _elect(self) -> ChaosStep:
         name = self._random.choice(list(self._topics))
         partitions = tuple((p, ()) for p in sorted(self._topics[name]))
-        return Step(0, 0, "elect", self._random.choice(["api", "znode"]), name, partitions)
+        return ChaosStep(0, 0, "elect", self._random.choice(["api", "znode"]), name, partitions)
 
-    def _delete(self) -> Step:
+    def _delete(self) -> ChaosStep:
         names = [name for name in self._topics if name not in KEPT]
         if not names:
             return self._create()
         name = self._random.choice(names)
         del self._topics[name]
         self._deleted.append(name)
-        return Step(0, 0, "delete", "znode", name)
+        return ChaosStep(0, 0, "delete", "znode", name)
 
-    def _stop_broker(self) -> Step:
+    def _stop_broker(self) -> ChaosStep:
         if self._down:
             return self._reassign()
         self._down, self._down_for = self._random.choice(BROKERS), self._random.randint(2, 7)
-        return Step(0, 0, "stop", self._random.choice(["SIGKILL", "SIGTERM"]), broker=self._down)
+        return ChaosStep(0, 0, "stop", self._random.choice(["SIGKILL", "SIGTERM"]), broker=self._down)

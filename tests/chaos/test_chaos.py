@@ -1,4 +1,4 @@
-"""Ten random minutes on three real brokers under load: whatever is asked for and whoever dies, nothing is lost.
+"""Ten random minutes on three real brokers under load, without a lost record.
 
 ``CONTROLLERD_CHAOS_SECONDS`` (default 600) and ``CONTROLLERD_CHAOS_SEED`` choose how long, and which steps; the seed is
 printed, so that a failing run can be tried again.

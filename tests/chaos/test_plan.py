@@ -1,14 +1,14 @@
-"""The plan of a random run depends on nothing but its seed, and asks for nothing that must not happen."""
+"""The plan of a random run depends on its seed alone, and has no forbidden step."""
 
 from collections import Counter
 from itertools import islice
 
-from tests.chaos.plan import BROKERS, KEPT, Planner, Step
+from tests.chaos.plan import BROKERS, KEPT, ChaosStep, Planner
 
 STEPS = 500
 
 
-def plan(seed: int) -> list[Step]:
+def plan(seed: int) -> list[ChaosStep]:
     return list(islice(Planner(seed).steps(), STEPS))
 
 
@@ -52,7 +52,7 @@ def test_at_most_one_broker_is_down_at_a_time() -> None:
 
 
 def test_a_step_reads_as_a_line() -> None:
-    step = Step(3, 0.5, "reassign", "api", "pairs", ((0, (2, 1)), (1, (3, 2))))
+    step = ChaosStep(3, 0.5, "reassign", "api", "pairs", ((0, (2, 1)), (1, (3, 2))))
 
     assert str(step) == "reassign pairs 0 to [2, 1], 1 to [3, 2] (api)"
-    assert str(Step(4, 0.5, "stop", "SIGKILL", broker=2)) == "stop broker 2 (SIGKILL)"
+    assert str(ChaosStep(4, 0.5, "stop", "SIGKILL", broker=2)) == "stop broker 2 (SIGKILL)"

@@ -1,4 +1,4 @@
-"""The steps of a random run, done to a cluster under load, and everything that must hold at its end."""
+"""The steps of a random run, carried out on a cluster under load, and the checks at its end."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ from controllerd.dev.processes import DevError
 from controllerd.dev.verification import consume_all, verify
 from controllerd.errors import StoreUnavailable
 from controllerd.record.records import DigestRecord
-from tests.chaos.plan import KEPT, Planner, Step
+from tests.chaos.plan import KEPT, ChaosStep, Planner
 from tests.real.operator import DELETE, ELECT, REASSIGN, TIMEOUT, tp
 from tests.real.scene import SMALL_FETCHES, Scene
 from wire.errors import WireError
@@ -33,7 +33,7 @@ RATES: Final = {"orders": 100.0, "pairs": 60.0, "solo": 30.0}
 CONFIGS: Final = {"orders": {"min.insync.replicas": "2"}, "pairs": {"min.insync.replicas": "1"}}
 SLOW: Final = "pairs"
 SLOW_BYTES: Final = "40000"
-"""A second, for replicas of that topic that lag: several times what comes in."""
+"""Bytes a second, for replicas of that topic that lag: several times the load."""
 PATIENCE_S: Final = 120.0
 REFUSALS: Final = {
     ErrorCode.unknown_topic_or_partition,
@@ -45,17 +45,17 @@ REFUSALS: Final = {
     ErrorCode.invalid_topic_exception,
     ErrorCode.request_timed_out,
 }
-"""What the controller may answer to steps that do not fit the moment."""
+"""The errors that the controller may answer to a step that does not fit the state of the cluster."""
 EXPIRED: Final = "ZooKeeperClientExpiredException"
 SETTINGS: Final = {
     "CONTROLLERD__KAFKA__LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS": "20",
-    # The picture of the controller is compared with the fold of its log (I-30) all along, and not once a minute.
+    # The controller's context is compared with the fold of its log (I-30) all the time, and not once a minute.
     "CONTROLLERD__AUDIT__DIGEST_INTERVAL_S": "1",
 }
 
 
-class Run:
-    """One cluster, its loads, and the steps that were done."""
+class ChaosRun:
+    """One cluster, its loads, and its past steps."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.cluster, self.operator = scene, scene.cluster, scene.operator
@@ -64,7 +64,7 @@ class Run:
         self._began = time.monotonic()
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._loads: dict[str, ProducerLoad] = {}
-        self._acts: dict[str, Callable[[Step], Awaitable[str]]] = {
+        self._acts: dict[str, Callable[[ChaosStep], Awaitable[str]]] = {
             "settle": self._settle,
             "create": self._create,
             "add partitions": self._add_partitions,
@@ -79,11 +79,11 @@ class Run:
         }
 
     def tell(self, line: str) -> None:
-        """One line of the story."""
+        """Print one line about the run."""
         print(f"{time.monotonic() - self._began:7.1f}  {line}", flush=True)
 
     async def begin(self) -> None:
-        """The topics that stay, and records to them; moves of one take so long that they can be cancelled."""
+        """Create the permanent topics with their loads; moves of one take so long that they can be cancelled."""
         for name, assignments in KEPT.items():
             await self.scene.create(name, assignments, CONFIGS.get(name))
         await self.operator.set_topic(SLOW, **{"follower.replication.throttled.replicas": "*"})
@@ -95,7 +95,7 @@ class Run:
             load.start()
 
     async def go(self, seed: int, seconds: float) -> None:
-        """Do the steps of the seed until the time is over."""
+        """Carry out the steps of the seed until the time is over."""
         deadline = time.monotonic() + seconds
         for step in Planner(seed).steps():
             if time.monotonic() > deadline:
@@ -105,7 +105,7 @@ class Run:
             self.done[step.verb] += 1
             self.tell(f"{step.number:4}  {step}: {outcome}")
 
-    async def _act(self, step: Step) -> str:
+    async def _act(self, step: ChaosStep) -> str:
         try:
             return await self._acts[step.verb](step)
         except StoreUnavailable as error:  # the session of this test, after ZooKeeper was restarted
@@ -113,41 +113,41 @@ class Run:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    async def _create(self, step: Step) -> str:
+    async def _create(self, step: ChaosStep) -> str:
         try:
             await self.cluster.observer.create_topic(step.topic, dict(step.partitions))
         except FileExistsError:
             return self._was_refused(step, "it is not gone yet")
         return "asked"
 
-    async def _add_partitions(self, step: Step) -> str:
+    async def _add_partitions(self, step: ChaosStep) -> str:
         try:
             await self.operator.add_partitions(step.topic, dict(step.partitions))
         except NoNodeError:
             return self._was_refused(step, "there is no such topic")
         return "asked"
 
-    async def _delete(self, step: Step) -> str:
+    async def _delete(self, step: ChaosStep) -> str:
         try:
             await self.operator.delete_topic(step.topic)
         except NodeExistsError:
             return self._was_refused(step, "it was asked before")
         return "asked"
 
-    async def _reassign(self, step: Step) -> str:
+    async def _reassign(self, step: ChaosStep) -> str:
         targets = {tp(step.topic, p): replicas or None for p, replicas in step.partitions}
         if step.way == "api":
-            return await self._told(step, self.operator.reassign(targets))
+            return await self._outcome_of(step, self.operator.reassign(targets))
         try:
             await self.operator.reassign_by_znode({tp(step.topic, p): replicas for p, replicas in step.partitions})
         except NodeExistsError:
             return self._was_refused(step, "another request is there")
         return "asked"
 
-    async def _elect(self, step: Step) -> str:
+    async def _elect(self, step: ChaosStep) -> str:
         partitions = [p for p, _ in step.partitions]
         if step.way == "api":
-            return await self._told(step, self._elect_by_api(step.topic, partitions))
+            return await self._outcome_of(step, self._elect_by_api(step.topic, partitions))
         try:
             await self.operator.prefer_by_znode(*(tp(step.topic, p) for p in partitions))
         except NodeExistsError:
@@ -166,12 +166,12 @@ class Run:
             for p in r.partition_result
         }
 
-    async def _told(self, step: Step, call: Coroutine[Any, Any, dict[Any, ErrorCode]]) -> str:
-        """What a call was answered; errors that no step explains end the run."""
+    async def _outcome_of(self, step: ChaosStep, call: Coroutine[Any, Any, dict[Any, ErrorCode]]) -> str:
+        """The outcome of a call as text; an error that no step explains ends the run."""
         try:
             answers = await call
         except (OSError, WireError) as error:
-            return self._was_refused(step, f"nobody answered ({type(error).__name__})")
+            return self._was_refused(step, f"no answer ({type(error).__name__})")
         errors = Counter(error for error in answers.values() if error is not ErrorCode.none)
         assert set(errors) <= REFUSALS, f"{step}: {errors}"
         words = ", ".join(f"{count} {error.name}" for error, count in errors.items())
@@ -180,24 +180,24 @@ class Run:
             return f"{accepted} accepted" + (f", {words}" if words else "")
         return self._was_refused(step, words) if errors else "nothing to do"
 
-    def _was_refused(self, step: Step, why: str) -> str:
+    def _was_refused(self, step: ChaosStep, why: str) -> str:
         self.refused[step.verb] += 1
         return f"refused: {why}"
 
     # -- faults ------------------------------------------------------------------------------------------------------
 
-    async def _stop(self, step: Step) -> str:
+    async def _stop(self, step: ChaosStep) -> str:
         await self._all_started()
         broker, since = self.cluster.brokers[step.broker], time.monotonic()
         await (broker.kill() if step.way == "SIGKILL" else broker.terminate())
         return f"gone after {time.monotonic() - since:.1f} s"
 
-    async def _start(self, step: Step) -> str:
+    async def _start(self, step: ChaosStep) -> str:
         self._in_background(f"broker {step.broker}", self._start_as_supervisor(step.broker))
         return "on its way"
 
     async def _start_as_supervisor(self, broker: int) -> None:
-        """A broker ends by itself when its session expires while it starts; whoever runs it starts it again."""
+        """A broker ends by itself when its session expires while it starts; its supervisor starts it again."""
         try:
             await self.cluster.brokers[broker].start()
         except DevError as error:
@@ -205,8 +205,11 @@ class Run:
                 raise
             await self.cluster.brokers[broker].start()
 
-    async def _end_controller(self, step: Step) -> str:
-        """The active one, and it is started again at once; the other one, or a broker for a while, takes over."""
+    async def _end_controller(self, step: ChaosStep) -> str:
+        """End the active instance and start it again at once.
+
+        The other instance, or a broker for a while, takes over.
+        """
         await self._all_started()
         active = await self.cluster.active()
         if active is None:
@@ -218,7 +221,7 @@ class Run:
         self._in_background(f"controllerd {active.node_id}", active.start())
         return f"controllerd {active.node_id} at epoch {await self.scene.epoch()}"
 
-    async def _restart_zookeeper(self, _step: Step) -> str:
+    async def _restart_zookeeper(self, _step: ChaosStep) -> str:
         await self.cluster.zookeeper.restart()
         return "it serves again"
 
@@ -226,14 +229,14 @@ class Run:
         self._starting[name] = asyncio.create_task(work, name=name)
 
     async def _all_started(self) -> None:
-        """Nobody is on the way any more."""
+        """Wait until every broker has started."""
         await asyncio.gather(*self._starting.values())
         self._starting.clear()
 
     # -- rest --------------------------------------------------------------------------------------------------------
 
-    async def _settle(self, _step: Step) -> str:
-        """Everybody is up, and wait until nothing is left to do and everybody says the same."""
+    async def _settle(self, _step: ChaosStep) -> str:
+        """Start all brokers, and wait until no work is left and all of them agree."""
         since = time.monotonic()
         await self._all_started()
         await self.scene.all_run()
@@ -246,7 +249,7 @@ class Run:
         return f"whole after {time.monotonic() - since:.1f} s, {len(view.assignments)} partitions"
 
     async def _missing_rest(self) -> str | None:
-        """No request waits, and nothing moves."""
+        """The reason why the cluster is not at rest: a request waits, or a replica moves; None at rest."""
         waiting = [path for path in (REASSIGN, ELECT) if await self.operator.exists(path)]
         waiting += [f"{DELETE}/{topic}" for topic in await self.operator.children(DELETE)]
         view = await self.cluster.view()
@@ -254,8 +257,8 @@ class Run:
         return f"{', '.join(waiting[:5])} wait" if waiting else None
 
     async def judge(self) -> None:
-        """Nothing that was acknowledged is lost, everybody says what ZooKeeper has, and no rule is broken."""
-        self.tell(f"the end: {await self._settle(Step(0, 0.0, 'settle'))}")
+        """Check that no acknowledged record is lost, all brokers agree with ZooKeeper, and no rule is broken."""
+        self.tell(f"the end: {await self._settle(ChaosStep(0, 0.0, 'settle'))}")
         self.tell(f"done: {dict(self.done)}; refused: {dict(self.refused)}")
         for name, load in self._loads.items():
             await self._judge_load(name, await asyncio.to_thread(load.stop))
@@ -266,7 +269,7 @@ class Run:
         assert await asyncio.to_thread(audit_violations, *logs) == []
         self.tell(f"{await asyncio.to_thread(_digests, logs)} times a controller's own picture was that of its log")
         strays = await self._strays()
-        self.tell(f"replicas on disks that nobody assigned: {strays or 'none'}")
+        self.tell(f"unassigned replicas on disks: {strays or 'none'}")
         if not any(line.endswith("a broker") for line in led):
             assert not strays, "a broker's own controller never led, so every debt is ours"
 
@@ -279,13 +282,13 @@ class Run:
         assert result.fatal_error is None, name
 
     async def _strays(self) -> list[str]:
-        """What brokers keep although it is assigned to others."""
+        """The replicas on the disks of brokers that are assigned to other brokers."""
         assigned = {f"{t}-{p}": a.replicas for (t, p), a in (await self.cluster.view()).assignments.items()}
         folders = await asyncio.to_thread(_folders, self.cluster.directory)
         return [f"{name} on {broker}" for broker, name in folders if broker not in assigned.get(name, ())]
 
     async def close(self) -> None:
-        """End what still runs here."""
+        """End the processes that still run here."""
         for task in self._starting.values():
             task.cancel()
         await asyncio.gather(*self._starting.values(), return_exceptions=True)
@@ -295,7 +298,7 @@ class Run:
 
 
 def _digests(logs: Sequence[Path]) -> int:
-    """How often the controllers told what they knew, to be compared with what their logs say."""
+    """How often the controllers recorded the digest of their context, to be compared with their logs."""
     return sum(isinstance(record, DigestRecord) for log in logs for _, record in AuditReader(log))
 
 
@@ -309,12 +312,12 @@ def _folders(directory: Path) -> list[tuple[int, str]]:
 
 
 @asynccontextmanager
-async def open_run(directory: Path) -> AsyncIterator[Run]:
+async def open_run(directory: Path) -> AsyncIterator[ChaosRun]:
     """Three real brokers and two instances of controllerd, with loads."""
     overrides = dict.fromkeys(BROKER_IDS, SMALL_FETCHES)
     async with open_cluster("kafka", directory, print, settings=SETTINGS, overrides=overrides) as cluster:
         scene = Scene(cluster)
-        run = Run(scene)
+        run = ChaosRun(scene)
         await scene.operator.open()
         try:
             await run.begin()

@@ -1,4 +1,4 @@
-"""A daemon that says what it is told to say: documents of the schema by path, so that every column has something."""
+"""A daemon that serves the documents it is given, by path; each document fills every column of its table."""
 
 import io
 import threading
@@ -25,17 +25,16 @@ from controllerd.status.schema.cluster import (
     TopicDetail,
     TopicItem,
     TopicList,
+    WhyResponse,
 )
 from controllerd.status.schema.common import Meta, Problem
+from controllerd.status.schema.history import ElectionItem, ElectionList, Term, TermList
 from controllerd.status.schema.status import BrokerStatus, DeletionStatus, ListenerStatus
 from controllerd.status.schema.tasks import Task, TaskList
-from controllerd.status.schema.why import WhyResponse
 from controllerd.status.schema.work import (
     DeletionBlocker,
     DeletionItem,
     DeletionList,
-    ElectionItem,
-    ElectionList,
     QueueItem,
     QueueList,
     ReassignmentItem,
@@ -43,8 +42,6 @@ from controllerd.status.schema.work import (
     ReplicaProgress,
     RequestQueue,
     RequestQueueList,
-    Term,
-    TermList,
 )
 from tests.cli.running import Outcome
 
@@ -273,16 +270,16 @@ DOCUMENTS: dict[str, msgspec.Struct] = {
 
 @dataclass
 class Daemon:
-    """What it says, and what it was asked."""
+    """The documents that the daemon serves, and the requests that it received."""
 
     documents: dict[str, msgspec.Struct] = field(default_factory=lambda: dict(DOCUMENTS))
     problem: Problem | None = None
-    """What everything is answered with, if there is one."""
+    """The answer to every request, if there is one."""
     role: str = "active"
     asked: list[str] = field(default_factory=list)
     tokens: list[str | None] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
-    """The idempotency keys of what was posted."""
+    """The idempotency keys of the POST requests."""
 
     def answer(self, target: str) -> tuple[int, bytes]:
         """The status code and the body."""
@@ -294,13 +291,13 @@ class Daemon:
             return (200 if self.role == "active" else 503), msgspec.json.encode(body)
         document = self.documents.get(url.path)
         if document is None:
-            missing = Problem(title="Not FetchedList", status=404, detail=f"{url.path} is not there", code="not_found")
+            missing = Problem(title="Not Found", status=404, detail=f"{url.path} is not there", code="not_found")
             return 404, msgspec.json.encode(missing)
         return 200, msgspec.json.encode(_page(document, parse_qs(url.query)))
 
 
 def _page(document: msgspec.Struct, query: dict[str, list[str]]) -> msgspec.Struct:
-    """The part that a limit and a cursor name, of what has pages."""
+    """The page that limit and cursor select, of a document with pages."""
     if not hasattr(document, "next_cursor"):
         return document
     start, limit = int(query.get("cursor", ["0"])[0]), int(query.get("limit", ["1000"])[0])
@@ -310,7 +307,7 @@ def _page(document: msgspec.Struct, query: dict[str, list[str]]) -> msgspec.Stru
 
 
 def handler_of(daemon: Daemon) -> type[BaseHTTPRequestHandler]:
-    """What answers a request in this daemon's words."""
+    """The HTTP handler that answers requests from this daemon's documents."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

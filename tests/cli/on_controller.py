@@ -1,4 +1,4 @@
-"""``controllerctl`` before a whole controller over a ZooKeeper in memory: what it changes can be looked at."""
+"""``controllerctl`` against a whole controller over a ZooKeeper in memory, whose changes can be inspected."""
 
 import asyncio
 from asyncio.subprocess import Process
@@ -14,5 +14,5 @@ async def ctl(operator: Operator, *arguments: str) -> Outcome:
 
 
 async def begun(operator: Operator, *arguments: str) -> Process:
-    """The command as a process that goes on beside the test."""
+    """Start the command as a process that runs beside the test."""
     return await start(*arguments, "--api", operator.url)

@@ -57,7 +57,7 @@ async def controllerctl(*arguments: str, **variables: str) -> Outcome:
 
 
 async def answering(typed: bytes, *arguments: str) -> Outcome:
-    """The command on a terminal where somebody types."""
+    """Run the command on a terminal that sends ``typed``."""
     ours, terminal = os.openpty()
     try:
         process = await start(*arguments, stdin=terminal)
@@ -69,7 +69,7 @@ async def answering(typed: bytes, *arguments: str) -> Outcome:
 
 
 def modules_after(*arguments: str, **variables: str) -> set[str]:
-    """What a process of controllerctl has loaded when its command has ended."""
+    """The names of the modules that a controllerctl process has imported when its command ends."""
     command = [sys.executable, "-c", _AND_MODULES, *arguments]
     ended = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
     return set(ended.stdout.split())

@@ -1,4 +1,4 @@
-"""What is advised at 03:14 can be typed as it stands: every command that the daemon or ``doctor`` names exists."""
+"""Advice can be typed as it is printed: every command that the daemon or ``doctor`` names exists."""
 
 import ast
 import io
@@ -14,14 +14,14 @@ from tests.cli.documents import run
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("controllerd/explain", "controllerd/status/dashboard", "cli", "tests/explain")
-NOBODY = "http://127.0.0.1:1"
+NO_SERVER = "http://127.0.0.1:1"
 _COMMAND = re.compile(r"controllerctl (?!is |and |status,)([a-z-][^·;`\n]*)")
-# Where the sentence goes on behind the command.
+# The words of the sentence after the command.
 _PROSE = re.compile(r" (?:shows|says|tells?|names?|lists?|what|and|on|or|on the|does|reads)\b.*|[,:.)]( .*)?$|·.*")
 
 
 def texts(source: Path) -> Iterator[str]:
-    """Every text of a module but its docstrings; what is filled in later stands as 7."""
+    """Every text of a module but its docstrings; placeholders are replaced by 7."""
     tree = ast.parse(source.read_text())
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -50,17 +50,17 @@ def test_there_is_advice() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_advised_is_a_command(command: str) -> None:
+def test_advice_names_an_existing_command(command: str) -> None:
     words = ["7-7" if word == "7" and "cancel" in command else word for word in shlex.split(command)]
 
-    outcome = run(*words, "--api", NOBODY, "--timeout", "200ms", "--yes")
+    outcome = run(*words, "--api", NO_SERVER, "--timeout", "200ms", "--yes")
 
     assert "Usage:" not in outcome.err, outcome.err
     assert outcome.code != 70
 
 
 def examples() -> Iterator[str]:
-    """Every example that a command's help gives, but what needs a shell or never ends."""
+    """Every example in the help of a command, except pipelines and commands that never end."""
     from typer.main import get_command
 
     from cli.app import application
@@ -85,7 +85,7 @@ def test_every_example_of_the_help_can_be_typed(command: str, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
-    outcome = run(*shlex.split(command), "--api", NOBODY, "--timeout", "200ms")
+    outcome = run(*shlex.split(command), "--api", NO_SERVER, "--timeout", "200ms")
 
     assert "Usage:" not in outcome.err, outcome.err
     assert outcome.code != 70

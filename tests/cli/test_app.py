@@ -53,7 +53,7 @@ def test_durations_have_units(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "soon", "1d", "1 s", "999999999h"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_duration(text)
 
@@ -139,11 +139,11 @@ def test_the_help_of_every_command_has_two_examples(command: str) -> None:
     outcome = run(*command.split(), "--help")
 
     assert outcome.code == 0
-    told = " ".join(outcome.out.partition("Example")[2].split())
-    assert told.count(f"controllerctl {command}") >= 2, outcome.out
+    help_text = " ".join(outcome.out.partition("Example")[2].split())
+    assert help_text.count(f"controllerctl {command}") >= 2, outcome.out
 
 
-def test_what_is_asked_can_be_seen() -> None:
+def test_verbose_shows_each_request() -> None:
     daemon = Daemon()
     with answering(daemon) as url:
         outcome = run("get", "topics", "-vv", "--api", url)
@@ -172,7 +172,7 @@ def test_an_answer_that_cannot_be_written_ends_with_74_and_says_why(redirection:
         ("", ExitCode.UNWRITTEN),
     ],
 )
-def test_where_standard_error_takes_nothing_the_exit_code_still_tells(arguments: str, code: int) -> None:
+def test_where_standard_error_is_closed_the_exit_code_is_kept(arguments: str, code: int) -> None:
     shell = f'exec "$0" -c "{PROGRAM}" {arguments} 2>/dev/full'
 
     assert subprocess.run(["sh", "-c", shell, sys.executable], check=False).returncode == code
@@ -180,7 +180,7 @@ def test_where_standard_error_takes_nothing_the_exit_code_still_tells(arguments:
 
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
 @pytest.mark.parametrize("command", ["verify", "tail --kind term"])
-async def test_an_answer_does_not_fail_with_what_stands_beside_it(
+async def test_a_failed_note_on_standard_error_does_not_fail_the_answer(
     command: str, redirection: str, tmp_path: Path
 ) -> None:
     verb, *options = command.split()
@@ -192,7 +192,7 @@ async def test_an_answer_does_not_fail_with_what_stands_beside_it(
     assert await ended.wait() == ExitCode.DONE
 
 
-def test_an_argument_that_is_no_text_is_wrong_usage() -> None:
+def test_an_argument_that_is_not_utf8_is_wrong_usage() -> None:
     arguments = [b"--api", b"http://127.0.0.1:1", b"why", b"\xfc-1"]
 
     ended = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""``controllerctl audit``: what it prints about whole and damaged logs, and how it ends."""
+"""``controllerctl audit``: output and exit code for whole and damaged logs."""
 
 import asyncio
 import json
@@ -35,16 +35,16 @@ def file_of(path: Path, content: bytes) -> str:
     return str(path)
 
 
-async def test_a_whole_log_ends_with_0_and_says_what_cannot_be_told(log: Log, tmp_path: Path) -> None:
+async def test_a_whole_log_ends_with_0_and_says_what_cannot_be_verified(log: Log, tmp_path: Path) -> None:
     outcome = await controllerctl("audit", "verify", str(write(log, tmp_path / "log")))
 
     assert (outcome.code, outcome.err) == (0, "")
     words = " ".join(outcome.out.split())
     assert f"verdict whole lines {len(lines_of(log))} head seq {lines_of(log)[-1].seq} " in words
-    assert "without an exported head nobody can tell whether the end was cut off" in outcome.out
+    assert "without an exported head, a cut-off end or a rollback of the log cannot be detected" in outcome.out
 
 
-async def test_kinds_that_this_version_does_not_know_are_counted_by_name(tmp_path: Path) -> None:
+async def test_unknown_kinds_are_counted_by_name(tmp_path: Path) -> None:
     directory = await write_log(tmp_path, *alarms(3))
     (segment,) = directory.glob("*.jsonl")
     segment.write_bytes(segment.read_bytes().replace(b'"kind":"alarm"', b'"kind":"omen"'))
@@ -112,7 +112,7 @@ async def test_a_head_with_a_wrong_signature_ends_with_65(log: Log, tmp_path: Pa
         (["--head", "KEY", "--key", "SHORT"], "needs 16"),
     ],
 )
-async def test_what_cannot_be_checked_against_is_wrong_usage(
+async def test_an_unusable_head_or_key_is_wrong_usage(
     log: Log, tmp_path: Path, arguments: list[str], says: str
 ) -> None:
     files = {"KEY": file_of(tmp_path / "key", KEY), "SHORT": file_of(tmp_path / "short", b"short")}
@@ -125,7 +125,7 @@ async def test_what_cannot_be_checked_against_is_wrong_usage(
 
 
 @pytest.mark.parametrize("command", ["verify", "head", "tail"])
-async def test_where_there_is_no_log_it_ends_with_66_and_says_where_one_is(
+async def test_a_folder_without_a_log_ends_with_66_and_names_one_with_a_log(
     log: Log, tmp_path: Path, command: str
 ) -> None:
     write(log, tmp_path / "audit" / "cluster" / "1")
@@ -177,7 +177,7 @@ async def test_an_unknown_kind_is_wrong_usage(log: Log, tmp_path: Path) -> None:
     assert "alarm" in outcome.err
 
 
-async def test_what_is_written_is_followed_over_segments(tmp_path: Path) -> None:
+async def test_new_records_are_followed_over_segments(tmp_path: Path) -> None:
     writer = make_writer(tmp_path, boot="boot", segment_bytes=1)
     await writer.start(CLUSTER)
     writer.record(*alarms(2))
@@ -210,9 +210,7 @@ async def test_every_command_has_two_examples_in_its_help(command: str) -> None:
 
 
 @pytest.mark.parametrize("edit", [(b'"ts_ms":1', b'"ts_ms":99999999999'), (b'"data":{', b'"data":5,"more":{')])
-async def test_a_line_that_was_edited_to_nonsense_is_shown_as_it_stands(
-    tmp_path: Path, edit: tuple[bytes, bytes]
-) -> None:
+async def test_a_line_that_cannot_be_decoded_is_printed_unchanged(tmp_path: Path, edit: tuple[bytes, bytes]) -> None:
     directory = await write_log(tmp_path, *alarms(2))
     (segment,) = directory.glob("*.jsonl")
     segment.write_bytes(segment.read_bytes().replace(*edit))

@@ -28,7 +28,7 @@ def test_all_records_are_printed_as_they_were_written(directory: str) -> None:
     assert [(line["boot"], line["seq"]) for line in printed] == [(line.boot, line.seq) for line in LINES]
 
 
-def test_a_span_leaves_out_what_was_before_and_after(directory: str) -> None:
+def test_a_span_leaves_out_earlier_and_later_records(directory: str) -> None:
     times = sorted(
         {json.loads(line)["ts_ms"] for line in run("audit", "cat", directory, "-o", "jsonl").out.splitlines()}
     )
@@ -41,14 +41,14 @@ def test_a_span_leaves_out_what_was_before_and_after(directory: str) -> None:
     assert all(since <= ts_ms < until for ts_ms in found)
 
 
-def test_nothing_in_a_span_is_said_and_no_error(directory: str) -> None:
+def test_an_empty_span_is_reported_and_is_no_error(directory: str) -> None:
     outcome = run("audit", "cat", directory, "--from", "2099-01-01T00:00:00Z")
 
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "no such records\n")
 
 
 @pytest.mark.parametrize("words", [("--from", "yesterday"), ("--kind", "nonsense")])
-def test_what_makes_no_sense_is_wrong_usage(directory: str, words: tuple[str, str]) -> None:
+def test_an_invalid_span_is_wrong_usage(directory: str, words: tuple[str, str]) -> None:
     assert run("audit", "cat", directory, *words).code == 2
 
 

@@ -1,4 +1,4 @@
-"""``controllerctl brokers forget``: says what will happen, wants a reason, and the id typed once more."""
+"""``controllerctl brokers forget``: shows the plan, needs a reason, and the id typed once more."""
 
 import pytest
 
@@ -65,7 +65,7 @@ async def test_without_a_terminal_nothing_is_forgotten(controller: FakeControlle
 @pytest.mark.parametrize(
     ("refusal", "code"), [(CallRefused("broker 7 is registered"), 4), (NotController("a standby"), 4)]
 )
-async def test_what_the_daemon_refuses_is_said(
+async def test_a_refusal_of_the_daemon_is_printed(
     controller: FakeController, refusal: CallRefused | NotController, code: int
 ) -> None:
     controller.refusal = refusal
@@ -77,7 +77,7 @@ async def test_what_the_daemon_refuses_is_said(
     assert str(refusal) in outcome.err.splitlines()[-1]
 
 
-async def test_json_is_what_the_daemon_says(controller: FakeController) -> None:
+async def test_json_is_the_answer_of_the_daemon(controller: FakeController) -> None:
     async with serving(controller) as url:
         outcome = await controllerctl("--api", url, "brokers", "forget", "7", "--reason", "x", "--yes", "-o", "json")
 

@@ -1,4 +1,4 @@
-"""What controllerctl says when no daemon, or something else, answers."""
+"""The messages of controllerctl where no daemon, or another server, answers."""
 
 import asyncio
 import socket
@@ -51,7 +51,7 @@ async def test_no_daemon_names_the_address_and_how_to_give_another() -> None:
     [
         b"SSH-2.0-OpenSSH_9.2\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-        b"HTTP/1.1 404 Not FetchedList\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
     ],
 )
 async def test_another_server_is_recognised_as_such(answer: bytes) -> None:

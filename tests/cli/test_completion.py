@@ -61,14 +61,14 @@ def environment(tmp_path: Path, daemon: Daemon) -> Iterator[dict[str, str]]:
 
 
 def script_for(shell: str, folder: Path) -> Path:
-    """What ``controllerctl completion`` prints, in a file."""
+    """Write the output of ``controllerctl completion`` to a file."""
     path = folder / f"completion.{shell}"
     path.write_text(run("completion", shell).out)
     return path
 
 
 def at_last(offered: list[str], typed: str, environment: dict[str, str], folder: Path) -> list[str]:
-    """What bash offers when the key is pressed until it is this: an answer that takes too long is no offer."""
+    """Complete in bash until ``offered`` is offered: a daemon that answers too late is ignored."""
     deadline = time.monotonic() + 20
     while (found := in_bash(typed, environment, folder)) != offered and time.monotonic() < deadline:
         pass
@@ -76,7 +76,7 @@ def at_last(offered: list[str], typed: str, environment: dict[str, str], folder:
 
 
 def in_bash(typed: str, environment: dict[str, str], folder: Path) -> list[str]:
-    """What bash offers for this line, which it splits at colons and equal signs, too."""
+    """The completions of bash for this line, which bash splits at colons and equal signs, too."""
     words = re.findall(r"[:=]+|'[^']*'|[^ :=']+", typed) + [""] * typed.endswith(" ")
     text = BASH.format(script=script_for("bash", folder), line=shlex.quote(typed), words=shlex.join(words))
     done = subprocess.run(
@@ -141,7 +141,7 @@ def test_zsh_completes_commands_and_names(
     assert completed in done.stdout, done.stdout + done.stderr
 
 
-def test_names_are_asked_once_and_kept_for_some_seconds(
+def test_names_are_fetched_once_and_cached_for_some_seconds(
     daemon: Daemon, environment: dict[str, str], tmp_path: Path
 ) -> None:
     assert at_last(["payments"], "controllerctl why p", environment, tmp_path) == ["payments"]
@@ -152,17 +152,17 @@ def test_names_are_asked_once_and_kept_for_some_seconds(
     assert daemon.asked == []
 
 
-def test_what_is_kept_is_nobody_elses_business(environment: dict[str, str], tmp_path: Path) -> None:
+def test_cached_names_are_readable_only_by_their_owner(environment: dict[str, str], tmp_path: Path) -> None:
     in_bash("controllerctl why p", environment, tmp_path)
 
     assert (tmp_path / "cache" / "controllerctl").stat().st_mode & 0o077 == 0
 
 
-def test_a_daemon_that_is_gone_is_passed_over_in_silence(environment: dict[str, str], tmp_path: Path) -> None:
+def test_completion_prints_no_error_without_a_daemon(environment: dict[str, str], tmp_path: Path) -> None:
     assert in_bash("controllerctl why p", environment | {"CONTROLLERCTL_API": "http://127.0.0.1:1"}, tmp_path) == []
 
 
-def test_a_daemon_that_hangs_is_given_up_at_once(environment: dict[str, str], tmp_path: Path) -> None:
+def test_completion_gives_up_soon_on_a_daemon_that_hangs(environment: dict[str, str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         api = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert in_bash("controllerctl why p", environment | {"CONTROLLERCTL_API": api}, tmp_path) == []

@@ -63,7 +63,7 @@ def test_a_good_file_is_fine(tmp_path: Path) -> None:
     assert run("config", "check", str(file), "-o", "json").json() == {"file": str(file), "ok": True, "problems": []}
 
 
-def test_every_problem_of_a_file_is_said_with_what_was_meant(tmp_path: Path) -> None:
+def test_every_problem_of_a_file_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_text('[zookeeper]\nconect = "zk1"\n[node]\nid = 5\n[log]\nlevel = "loud"\n')
 
@@ -83,12 +83,12 @@ def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", sorted(MEANINGS))
 def test_every_key_is_explained(key: str) -> None:
-    told = explained(key)
+    explanation = explained(key)
 
-    assert told["meaning"]
-    assert told["type"]
-    assert told["default"]
-    assert told["kafka"] == KAFKA_NAMES.get(key)
+    assert explanation["meaning"]
+    assert explanation["type"]
+    assert explanation["default"]
+    assert explanation["kafka"] == KAFKA_NAMES.get(key)
 
 
 def test_a_key_is_found_by_its_name_in_kafka() -> None:
@@ -96,28 +96,28 @@ def test_a_key_is_found_by_its_name_in_kafka() -> None:
 
     words = " ".join(outcome.out.split())
     assert outcome.code == 0
-    assert words.startswith("key zookeeper.session_timeout_ms meaning How long ZooKeeper keeps the role")
+    assert words.startswith("key zookeeper.session_timeout_ms meaning The time after which ZooKeeper ends the role")
     assert "type number, at least 1 default 18000 kafka zookeeper.session.timeout.ms" in words
 
 
 @pytest.mark.parametrize(
     ("asked", "meant"), [("sesion_timeout_ms", "zookeeper.session_timeout_ms"), ("listen", "http.listen")]
 )
-def test_a_key_that_does_not_exist_has_neighbours(asked: str, meant: str) -> None:
+def test_an_unknown_key_is_answered_with_similar_keys(asked: str, meant: str) -> None:
     outcome = run("config", "explain", asked)
 
     assert (outcome.code, meant in outcome.err) == (3, True)
 
 
-def test_a_neighbour_is_named_once() -> None:
+def test_a_similar_key_is_named_once() -> None:
     outcome = run("config", "explain", "zookeper.connect")
 
     assert outcome.err.count("zookeeper.connect ") == 1, outcome.err
 
 
 def test_an_explanation_has_every_format() -> None:
-    told = explained("log.level")
+    explanation = explained("log.level")
 
-    assert run("config", "explain", "log.level", "-o", "json").json() == told
-    assert yaml.safe_load(run("config", "explain", "log.level", "-o", "yaml").out) == told
+    assert run("config", "explain", "log.level", "-o", "json").json() == explanation
+    assert yaml.safe_load(run("config", "explain", "log.level", "-o", "yaml").out) == explanation
     assert run("config", "explain", "log.level", "-o", "name").out == "log.level\n"

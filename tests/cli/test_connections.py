@@ -75,7 +75,7 @@ def test_a_unix_socket_is_asked(tmp_path: Path) -> None:
         assert Client(url, 5.0).get("/v1/topics", TopicList).content.total == 1
 
 
-def test_a_socket_that_is_not_there_is_a_daemon_that_is_gone(tmp_path: Path) -> None:
+def test_a_missing_socket_is_an_unreachable_daemon(tmp_path: Path) -> None:
     with pytest.raises(CliError, match="no daemon answers") as refused:
         Client(f"unix://{tmp_path}/none", 5.0).status()
 
@@ -87,7 +87,7 @@ def test_a_daemon_with_a_certificate_of_our_ca_is_trusted(certificate: Path) -> 
         assert Client(url, 5.0, ca_file=str(certificate)).get("/v1/topics", TopicList).content.total == 1
 
 
-def test_a_daemon_with_a_certificate_of_nobody_is_not_trusted(certificate: Path) -> None:
+def test_a_daemon_with_a_self_signed_certificate_is_not_trusted(certificate: Path) -> None:
     with over_tls(Daemon(), certificate) as url, pytest.raises(CliError, match="not trusted") as refused:
         Client(url, 5.0).status()
 
@@ -95,7 +95,7 @@ def test_a_daemon_with_a_certificate_of_nobody_is_not_trusted(certificate: Path)
     assert "ca_file" in str(refused.value)
 
 
-def test_a_ca_file_that_is_none_is_bad_configuration(tmp_path: Path) -> None:
+def test_an_invalid_ca_file_is_bad_configuration(tmp_path: Path) -> None:
     with pytest.raises(CliError, match="cannot be used") as refused:
         Client("https://127.0.0.1:1", 5.0, ca_file=str(tmp_path / "none")).status()
 

@@ -1,4 +1,4 @@
-"""Contexts: which cluster is meant, what it takes to talk to it, and that no other one is changed by mistake."""
+"""Contexts: the address and token of a cluster, and that no other cluster is changed by mistake."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.status.fake_controller import FakeController, serving
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without contexts, and an environment without ours."""
+    """A home without contexts, and an environment without variables of controllerctl."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return tmp_path
 
@@ -26,7 +26,7 @@ def write(home: Path, text: str) -> Path:
     return file
 
 
-def test_without_a_file_nothing_is_known() -> None:
+def test_without_a_file_there_are_no_contexts() -> None:
     name, context = choose_context(None, None)
 
     assert (name, context.api, context.read_token()) == (None, None, None)
@@ -50,14 +50,14 @@ def test_the_current_context_is_used_unless_another_is_named(home: Path) -> None
         ("[contexts", "is not TOML"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_bad_configuration(home: Path, text: str, says: str) -> None:
+def test_a_malformed_file_is_bad_configuration(home: Path, text: str, says: str) -> None:
     with pytest.raises(CliError, match=says) as refused:
         read_contexts(write(home, text))
 
     assert refused.value.code is ExitCode.BAD_CONFIG
 
 
-def test_a_context_that_does_not_exist_is_named_with_those_that_do(home: Path) -> None:
+def test_an_unknown_context_is_reported_with_the_known_ones(home: Path) -> None:
     write(home, '[contexts.prod]\napi = "http://a:1"\n')
 
     outcome = run("-c", "prd", "status")
@@ -98,7 +98,7 @@ def test_the_token_is_sent(home: Path) -> None:
     assert daemon.tokens[0] == "Bearer secret"
 
 
-def test_a_named_context_counts_more_than_the_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_context_overrides_the_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     daemon = Daemon()
     monkeypatch.setenv("CONTROLLERCTL_API", "http://127.0.0.1:1")
     monkeypatch.setenv("CONTROLLERCTL_TOKEN", "of another cluster")
@@ -112,14 +112,14 @@ def test_a_named_context_counts_more_than_the_environment(home: Path, monkeypatc
 
 
 @pytest.mark.parametrize("command", ["takeover", "resign", "brokers forget 7"])
-async def test_nothing_is_changed_in_another_cluster_than_was_meant(home: Path, command: str) -> None:
+async def test_nothing_is_changed_in_a_cluster_other_than_that_of_the_context(home: Path, command: str) -> None:
     controller = FakeController()
     async with serving(controller) as url:
         write(home, f'current = "prod"\n[contexts.prod]\napi = "{url}"\nexpected_cluster_id = "cluster-9"\n')
         outcome = await controllerctl(*command.split(), "--yes", "--reason", "x", XDG_CONFIG_HOME=str(home))
 
     assert (outcome.code, controller.reasons) == (8, [])
-    assert "is of cluster cluster-1, but the context prod expects cluster-9; nothing was changed" in outcome.err
+    assert "belongs to cluster cluster-1, but the context prod expects cluster-9; nothing was changed" in outcome.err
 
 
 async def test_the_right_cluster_is_changed(home: Path) -> None:
@@ -132,7 +132,7 @@ async def test_the_right_cluster_is_changed(home: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["takeover", "resign", "brokers forget 7"])
-def test_nothing_is_changed_by_way_of_zookeeper(command: str) -> None:
+def test_nothing_is_changed_through_zookeeper(command: str) -> None:
     outcome = run(*command.split(), "--yes", "--reason", "x", "--zk", "127.0.0.1:1")
 
     assert outcome.code == 2
@@ -151,7 +151,7 @@ async def test_a_dry_run_says_what_would_happen_and_does_nothing(verb: str) -> N
     assert "dry run: nothing was changed" in outcome.err
 
 
-def test_a_daemon_that_is_gone_is_told_with_the_way_around_it(home: Path) -> None:
+def test_an_unreachable_daemon_is_reported_with_the_zk_flag(home: Path) -> None:
     write(home, 'current = "a"\n[contexts.a]\napi = "http://127.0.0.1:1"\nzk = "zk1:2181/kafka"\n')
 
     outcome = run("status")

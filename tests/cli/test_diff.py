@@ -1,4 +1,4 @@
-"""``controllerctl diff``: what three pictures of the cluster do not say alike, and two moments of a log."""
+"""``controllerctl diff``: where three views of the cluster differ, and two moments of a log."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import yaml
 
-from controllerd.status.reads.comparison import Comparison, Differing, Progress
+from controllerd.status.reads.comparison import Comparison, ComparisonProgress, Differing
 from controllerd.status.schema.work import Difference, DifferenceList
 from tests.cli.documents import META, Daemon, answering, run
 from tests.cli.running import controllerctl
@@ -43,7 +43,7 @@ def test_a_difference_is_a_row_and_ends_with_1(daemon: Daemon, api: str) -> None
     assert "broker 3 was not compared" in outcome.err
 
 
-def test_every_format_is_that_of_the_schema(api: str) -> None:
+def test_every_format_has_the_shape_of_the_schema(api: str) -> None:
     assert msgspec.json.decode(run("diff", "--api", api, "-o", "json").out, type=DifferenceList) == FOUND
     assert msgspec.convert(yaml.safe_load(run("diff", "--api", api, "-o", "yaml").out), DifferenceList) == FOUND
     assert msgspec.json.decode(run("diff", "--api", api, "-o", "jsonl").out, type=Difference) == FOUND.items[0]
@@ -73,14 +73,14 @@ def test_two_moments_are_compared_by_files(tmp_path_factory: pytest.TempPathFact
     assert outcome.code == 66
 
 
-async def found(_with_brokers: bool, _progress: Progress) -> Comparison:
+async def found(_with_brokers: bool, _progress: ComparisonProgress) -> Comparison:
     """A comparison that found something."""
     return Comparison(
-        differences=(Differing("t-0", "leader", "2", "1"),), partitions=3, brokers=(1,), untold={2: "gone"}
+        differences=(Differing("t-0", "leader", "2", "1"),), partitions=3, brokers=(1,), unanswered={2: "gone"}
     )
 
 
-async def test_the_daemon_compares_and_says_what_it_could_not(controller: FakeController) -> None:
+async def test_the_daemon_compares_and_names_the_brokers_it_could_not_ask(controller: FakeController) -> None:
     controller.compare = found
 
     async with serving(controller) as url:

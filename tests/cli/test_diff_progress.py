@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cli.app import main
-from controllerd.status.reads.comparison import Comparison, Progress
+from controllerd.status.reads.comparison import Comparison, ComparisonProgress
 from controllerd.status.schema.common import Problem
 from controllerd.status.schema.work import Comparing, DifferenceList
 from tests.cli.documents import META, Daemon, answering, run
@@ -21,13 +21,11 @@ from tests.status.fake_controller import FakeController, serving
 FOUND = DifferenceList(meta=META, items=[], compared=100_000, brokers=[1, 2])
 NOW = Comparing(meta=META, id="c1", stage="asking broker 3 (2 of 5)", percent=42.0, elapsed_s=0.2, eta_seconds=5.1)
 WAITS = msgspec.structs.replace(NOW, stage="waiting for its turn", percent=None, eta_seconds=None)
-FORGOTTEN = Problem(
-    title="Not FetchedList", status=404, detail="there is no comparison 'c1'", code="unknown_comparison"
-)
+FORGOTTEN = Problem(title="Not Found", status=404, detail="there is no comparison 'c1'", code="unknown_comparison")
 
 
 @dataclass
-class Comparer(Daemon):
+class ComparingDaemon(Daemon):
     """Says these one after the other, and the last of them from then on."""
 
     steps: list[msgspec.Struct] = field(default_factory=lambda: [WAITS, NOW, FOUND])
@@ -41,19 +39,21 @@ class Comparer(Daemon):
 
 
 @pytest.fixture
-def daemon() -> Comparer:
+def daemon() -> ComparingDaemon:
     """One that needs some time."""
-    return Comparer()
+    return ComparingDaemon()
 
 
 @pytest.fixture
-def api(daemon: Comparer) -> Iterator[str]:
+def api(daemon: ComparingDaemon) -> Iterator[str]:
     """Its address."""
     with answering(daemon) as url:
         yield url
 
 
-def test_it_is_followed_to_its_end_and_told_in_a_line_where_there_is_no_terminal(daemon: Comparer, api: str) -> None:
+def test_a_comparison_is_followed_and_reported_in_lines_where_there_is_no_terminal(
+    daemon: ComparingDaemon, api: str
+) -> None:
     outcome = run("diff", "--api", api)
 
     assert (outcome.code, outcome.out) == (0, "no differences\n")
@@ -64,11 +64,11 @@ def test_it_is_followed_to_its_end_and_told_in_a_line_where_there_is_no_terminal
     assert len(daemon.asked) == 3
 
 
-def test_the_document_is_the_outcome_and_never_how_far_it_is(api: str) -> None:
+def test_the_json_document_is_the_result_without_progress(api: str) -> None:
     assert msgspec.json.decode(run("diff", "--api", api, "-o", "json").out, type=DifferenceList) == FOUND
 
 
-def test_who_joins_what_others_began_is_told(daemon: Comparer, api: str) -> None:
+def test_joining_a_running_comparison_is_reported(daemon: ComparingDaemon, api: str) -> None:
     daemon.steps = [msgspec.structs.replace(NOW, elapsed_s=3.7), FOUND]
 
     outcome = run("diff", "--api", api)
@@ -76,21 +76,21 @@ def test_who_joins_what_others_began_is_told(daemon: Comparer, api: str) -> None
     assert "joining a comparison that began 3.7 s ago: repeat it for what has changed since" in outcome.err
 
 
-def test_quiet_is_quiet(api: str) -> None:
+def test_quiet_prints_no_progress(api: str) -> None:
     assert run("diff", "--api", api, "--quiet").err == ""
 
 
-class Terminal(io.StringIO):
-    """What a person looks at."""
+class TerminalOutput(io.StringIO):
+    """An output that is a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
-def test_a_terminal_has_a_bar_beside_the_data(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_progress_bar_beside_the_data(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    out, err = io.StringIO(), Terminal()
+    out, err = io.StringIO(), TerminalOutput()
 
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(["diff", "--api", api])
@@ -100,7 +100,7 @@ def test_a_terminal_has_a_bar_beside_the_data(api: str, monkeypatch: pytest.Monk
     assert "42%, 5.1 s left" in err.getvalue()
 
 
-def test_it_is_waited_for_no_longer_than_the_timeout(daemon: Comparer, api: str) -> None:
+def test_a_comparison_is_waited_for_no_longer_than_the_timeout(daemon: ComparingDaemon, api: str) -> None:
     daemon.steps = [NOW]
 
     outcome = run("diff", "--api", api, "--timeout", "500ms")
@@ -110,7 +110,7 @@ def test_it_is_waited_for_no_longer_than_the_timeout(daemon: Comparer, api: str)
     assert "controllerctl diff joins it; --timeout waits longer" in outcome.err
 
 
-def test_ctrl_c_ends_the_waiting_and_says_what_goes_on(daemon: Comparer, api: str) -> None:
+def test_ctrl_c_ends_the_wait_and_says_that_the_comparison_goes_on(daemon: ComparingDaemon, api: str) -> None:
     daemon.steps = [NOW]
 
     outcome = interrupted_when(["diff", "--api", api], lambda: len(daemon.asked) > 1)
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_the_waiting_and_says_what_goes_on(daemon: Comparer, api: st
     assert "interrupted; the comparison continues in the daemon" in outcome.err
 
 
-def test_a_daemon_that_was_started_again_knows_nothing_of_it(daemon: Comparer, api: str) -> None:
+def test_a_restarted_daemon_does_not_know_the_comparison(daemon: ComparingDaemon, api: str) -> None:
     daemon.steps = [NOW, FORGOTTEN]
 
     outcome = run("diff", "--api", api)
@@ -134,8 +134,8 @@ class Endless:
     def __init__(self) -> None:
         self.began = asyncio.Event()
 
-    async def compare(self, _with_brokers: bool, _progress: Progress) -> Comparison:
-        """It never finds anything."""
+    async def compare(self, _with_brokers: bool, _progress: ComparisonProgress) -> Comparison:
+        """Wait without end."""
         self.began.set()
         await asyncio.Event().wait()
         return Comparison(differences=(), partitions=0, brokers=())
@@ -154,7 +154,9 @@ def controller(endless: Endless) -> FakeController:
     return controller
 
 
-async def test_a_daemon_that_goes_meanwhile_is_said(controller: FakeController, endless: Endless) -> None:
+async def test_a_daemon_that_stops_during_a_comparison_is_reported(
+    controller: FakeController, endless: Endless
+) -> None:
     async with serving(controller) as url:
         process = await start("diff", "--api", url)
         await asyncio.wait_for(endless.began.wait(), 30)
@@ -164,7 +166,7 @@ async def test_a_daemon_that_goes_meanwhile_is_said(controller: FakeController, 
     assert f"no daemon answers at {url}" in outcome.err
 
 
-async def test_an_instance_that_is_deposed_meanwhile_says_who_leads(
+async def test_an_instance_deposed_during_a_comparison_names_the_active_controller(
     controller: FakeController, endless: Endless
 ) -> None:
     async with serving(controller) as url:

@@ -1,4 +1,4 @@
-"""The checks of the doctor: each finds what it is for, and says what helps."""
+"""The checks of the doctor: each finds its problem, and gives a hint."""
 
 import asyncio
 import io
@@ -13,11 +13,11 @@ import pytest
 
 from cli.doctor.cluster import check_all
 from cli.doctor.command import show
-from cli.doctor.facts import ClusterView, Facts, ListenerProbe, SeenController, critical
+from cli.doctor.facts import CheckedCluster, Facts, ListenerProbe, SeenController, critical
 from cli.doctor.gather import probe_listeners, see_controllers
 from cli.doctor.znodes import check_znodes
 from cli.settings import CliSettings
-from controllerd.status.schema.common import Check, Health
+from controllerd.status.schema.common import Check, Finding, FindingList, Health
 from controllerd.status.schema.status import (
     AuditStatus,
     BrokerStatus,
@@ -31,11 +31,10 @@ from controllerd.status.schema.status import (
     Status,
     Uncovered,
 )
-from controllerd.status.schema.why import Finding, FindingList
 from controllerd.zk import paths
-from controllerd.zk.access import Node
+from controllerd.zk.access import Znode
 from controllerd.zk.image import ClusterImage
-from controllerd.zk.survey import Stamped, Survey
+from controllerd.zk.survey import StampedZnode, Survey
 from tests.cli.documents import AT, AT_MS, META, PARTITION, STATUS, run
 from tests.status.fake_controller import FakeController, serving
 from tests.wire.test_connection import server
@@ -56,15 +55,15 @@ WELL = Status(
     quarantined=[],
     audit=AuditStatus(records_written=5, records_lost=0, trouble=None),
 )
-VIEW = ClusterView(WELL, "cluster-1", [], 0, [], 0)
+VIEW = CheckedCluster(WELL, "cluster-1", [], 0, [], 0)
 
 
-def node(content: object) -> Node:
+def node(content: object) -> Znode:
     """A znode with this JSON."""
-    return Node(json.dumps(content).encode(), 0, 1)
+    return Znode(json.dumps(content).encode(), 0, 1)
 
 
-def topic(topic_id: str, **partitions: list[int]) -> Node:
+def topic(topic_id: str, **partitions: list[int]) -> Znode:
     """A topic's znode."""
     return node(
         {
@@ -90,7 +89,7 @@ NODES = {
 }
 CHILDREN = {paths.BROKER_TOPICS: ("t",), paths.BROKER_IDS: ("3",)}
 SOUND = Survey(
-    ClusterImage(NODES, CHILDREN), {"/brokers/ids/3": Stamped(registration(9092), AT_MS, AT_MS)}, ["t"], [1.0] * 50
+    ClusterImage(NODES, CHILDREN), {"/brokers/ids/3": StampedZnode(registration(9092), AT_MS, AT_MS)}, ["t"], [1.0] * 50
 )
 FACTS = Facts(
     now_ms=AT_MS,
@@ -102,13 +101,13 @@ FACTS = Facts(
 )
 
 
-def with_nodes(children: Mapping[str, tuple[str, ...]] | None = None, **nodes: Node) -> Survey:
+def with_nodes(children: Mapping[str, tuple[str, ...]] | None = None, **nodes: Znode) -> Survey:
     """The sound survey with more znodes; a path's slashes are written as double underscores."""
     added = {"/" + name.replace("__", "/"): content for name, content in nodes.items()}
     return replace(SOUND, image=ClusterImage(NODES | added, {**CHILDREN, **(children or {})}))
 
 
-def reassign(*moves: tuple[str, int, list[int]]) -> Node:
+def reassign(*moves: tuple[str, int, list[int]]) -> Znode:
     """``/admin/reassign_partitions``."""
     wanted = [{"topic": topic, "partition": partition, "replicas": replicas} for topic, partition, replicas in moves]
     return node({"version": 1, "partitions": wanted})
@@ -119,7 +118,7 @@ def of(findings: Iterator[Finding], check: str) -> Finding:
     return next(finding for finding in findings if finding.check == check)
 
 
-def test_where_all_is_well_every_check_says_so() -> None:
+def test_in_a_sound_cluster_every_check_is_ok() -> None:
     findings = list(check_all(FACTS))
 
     assert {finding.severity for finding in findings} == {"ok"}
@@ -127,7 +126,7 @@ def test_where_all_is_well_every_check_says_so() -> None:
 
 
 TWINS = {paths.BROKER_TOPICS: ("t", "u")}
-BROKERS = {path: Stamped(registration(9092), AT_MS, AT_MS) for path in ("/brokers/ids/3", "/brokers/ids/4")}
+BROKERS = {path: StampedZnode(registration(9092), AT_MS, AT_MS) for path in ("/brokers/ids/3", "/brokers/ids/4")}
 SICK_ZNODES = {
     "no partition": (
         with_nodes(admin__reassign_partitions=reassign(("t", 9, [1]))),
@@ -147,12 +146,12 @@ SICK_ZNODES = {
     ),
     "addresses": (replace(SOUND, stamped=BROKERS), "duplicate-ids", "brokers 3, 4 share the address h:9092"),
     "skew": (
-        replace(SOUND, stamped={"/brokers/ids/3": Stamped(registration(9092), AT_MS - 60_000, AT_MS)}),
+        replace(SOUND, stamped={"/brokers/ids/3": StampedZnode(registration(9092), AT_MS - 60_000, AT_MS)}),
         "clock-skew",
         "/brokers/ids/3 is 1m00s ahead of ZooKeeper",
     ),
     "tomorrow": (
-        replace(SOUND, stamped={"/controller": Stamped(b"{}", AT_MS, AT_MS + 3_600_000)}),
+        replace(SOUND, stamped={"/controller": StampedZnode(b"{}", AT_MS, AT_MS + 3_600_000)}),
         "clock-skew",
         "ZooKeeper's clock is 1h00m ahead",
     ),
@@ -161,7 +160,7 @@ SICK_ZNODES = {
 
 
 @pytest.mark.parametrize("case", SICK_ZNODES)
-def test_what_is_wrong_in_zookeeper_is_found(case: str) -> None:
+def test_problems_in_zookeeper_are_found(case: str) -> None:
     survey, check, says = SICK_ZNODES[case]
 
     finding = of(check_znodes(survey, AT_MS), check)
@@ -185,7 +184,7 @@ def seen(**changes: object) -> Facts:
 LOST = SessionStatus(state="lost", session_id="0x1", generation=1)
 OTHER = msgspec.structs.replace(HOLDER, node_id=2, kind="broker", instance=None)
 DEAD = msgspec.structs.replace(STATUS, error="refused")
-NOBODY = replace(SOUND, image=ClusterImage({}, CHILDREN))
+NO_CONTROLLER = replace(SOUND, image=ClusterImage({}, CHILDREN))
 HELD = DeletionStatus(topic="old", has_begun=True, held_up_by="offline replicas", deleting=[])
 SICK = {
     "two": (seen(holder=OTHER), "two-controllers", "/controller names 1"),
@@ -196,7 +195,7 @@ SICK = {
         "broker 4 sees 2",
     ),
     "sees none": (replace(FACTS, seen_controllers=[SeenController(3, -1)]), "two-controllers", "broker 3 sees none"),
-    "nobody": (replace(FACTS, survey=NOBODY), "two-controllers", "there is no controller"),
+    "no controller": (replace(FACTS, survey=NO_CONTROLLER), "two-controllers", "there is no controller"),
     "offline": (
         replace(FACTS, view=replace(VIEW, offline=[PARTITION], offline_total=9)),
         "offline-partitions",
@@ -234,7 +233,7 @@ SICK = {
 
 
 @pytest.mark.parametrize("case", SICK)
-def test_what_is_wrong_with_the_cluster_is_found(case: str) -> None:
+def test_problems_of_the_cluster_are_found(case: str) -> None:
     facts, check, says = SICK[case]
 
     finding = of(check_all(facts), check)
@@ -244,14 +243,14 @@ def test_what_is_wrong_with_the_cluster_is_found(case: str) -> None:
     assert finding.hint
 
 
-def test_what_cannot_be_checked_is_said_and_is_no_trouble() -> None:
+def test_a_check_without_data_is_skipped_and_is_no_problem() -> None:
     findings = list(check_all(replace(FACTS, survey=None, no_survey="its address is not known")))
 
     assert {one.severity for one in findings} == {"ok", "unknown"}
     assert all(one.hint == "name ZooKeeper, too: --zk HOSTS" for one in findings if one.severity == "unknown")
 
 
-def test_where_only_zookeeper_was_named_it_is_said_how_to_ask_the_daemon_too() -> None:
+def test_with_zookeeper_alone_the_api_flag_is_suggested() -> None:
     facts = replace(FACTS, is_daemon=False, is_daemon_expected=False, health=None)
 
     finding = of(check_all(facts), "daemon")
@@ -261,7 +260,7 @@ def test_where_only_zookeeper_was_named_it_is_said_how_to_ask_the_daemon_too() -
     assert finding.hint == "controllerctl doctor --zk HOSTS --api http://127.0.0.1:9191"
 
 
-def test_an_instance_that_knows_no_partitions_does_not_find_them_well() -> None:
+def test_an_instance_without_partitions_does_not_report_them_as_ok() -> None:
     findings = {one.check: one for one in check_all(seen(role="standby", reason="broker 2 holds the role"))}
 
     for check in ("brokers", "offline-partitions", "isr-below-min", "quarantine", "deletions"):
@@ -269,8 +268,8 @@ def test_an_instance_that_knows_no_partitions_does_not_find_them_well() -> None:
         assert findings[check].hint == "ask the active controller (--api URL), or ZooKeeper: --zk HOSTS"
 
 
-def test_without_zookeeper_nobody_is_told_to_start_brokers() -> None:
-    """They run, and would not come up again."""
+def test_without_zookeeper_no_hint_says_to_restart_brokers() -> None:
+    """Brokers that are running would fail to start without ZooKeeper."""
     facts = replace(
         seen(role="standby", holder=None, zookeeper=LOST),
         survey=None,
@@ -284,7 +283,7 @@ def test_without_zookeeper_nobody_is_told_to_start_brokers() -> None:
     assert all("do not restart brokers" in (one.hint or "") for one in findings)
 
 
-def test_what_to_type_next_goes_to_the_same_place() -> None:
+def test_suggested_commands_have_the_same_connection_flags() -> None:
     found = FindingList(meta=META, items=[critical("offline-partitions", "1 partition", "controllerctl why orders-0")])
     with redirect_stdout(io.StringIO()) as out:
         show(CliSettings(zk="zk1:2181/kafka", is_api_given=True), found)
@@ -292,7 +291,7 @@ def test_what_to_type_next_goes_to_the_same_place() -> None:
     assert "  offline-partitions: controllerctl --zk zk1:2181/kafka why orders-0\n" in out.getvalue()
 
 
-def test_a_listener_that_answers_and_one_that_does_not_are_told_apart() -> None:
+def test_a_listener_that_accepts_connections_has_no_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as alive:
         ports = (alive.getsockname()[1], 1)
         where = [ListenerStatus(name="L", host="127.0.0.1", port=port, security_protocol="PLAINTEXT") for port in ports]
@@ -301,7 +300,7 @@ def test_a_listener_that_answers_and_one_that_does_not_are_told_apart() -> None:
     assert [bool(one.error) for one in found] == [False, True]
 
 
-def test_brokers_that_agree_are_counted_and_those_that_say_nothing_are_not() -> None:
+def test_only_brokers_that_name_the_controller_are_counted() -> None:
     facts = replace(FACTS, seen_controllers=[SeenController(3, 1), SeenController(4, 1), SeenController(5, None)])
 
     finding = of(check_all(facts), "two-controllers")
@@ -339,7 +338,7 @@ def test_neither_daemon_nor_zookeeper_is_unreachable() -> None:
     assert run("doctor", "--api", "http://127.0.0.1:1").code == 69
 
 
-def test_how_long_it_waits_for_a_zookeeper_that_is_away_is_said_before() -> None:
+def test_the_timeout_for_zookeeper_is_printed_before_the_wait() -> None:
     outcome = run("doctor", "--zk", "127.0.0.1:1", "--timeout", "0.2")
 
     assert outcome.err.splitlines()[0] == "reading ZooKeeper at 127.0.0.1:1 (for 0.2 s if no server answers)"

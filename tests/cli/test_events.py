@@ -21,7 +21,7 @@ async def line_of(process: Process) -> str:
 
 
 async def interrupted(process: Process) -> tuple[int, str]:
-    """The exit code after Ctrl-C, and what was said."""
+    """The exit code after Ctrl-C, and the output."""
     process.send_signal(signal.SIGINT)
     outcome = await outcome_of(process)
     return outcome.code, outcome.err
@@ -36,7 +36,7 @@ def controller() -> FakeController:
     return controller
 
 
-async def test_what_was_and_what_comes_is_printed_until_ctrl_c(controller: FakeController) -> None:
+async def test_past_and_new_events_are_printed_until_ctrl_c(controller: FakeController) -> None:
     async with serving(controller) as url:
         process = await start("events", "tail", "--since", "10m", "--api", url)
         first = await line_of(process)
@@ -57,7 +57,7 @@ async def test_each_record_is_a_line_of_json_in_the_schema(controller: FakeContr
     assert happening.kind == "config"
 
 
-async def test_a_feed_that_breaks_is_taken_up_where_it_ended() -> None:
+async def test_a_broken_feed_is_resumed_where_it_ended() -> None:
     heads: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,11 +92,11 @@ async def test_a_feed_that_breaks_is_taken_up_where_it_ended() -> None:
     assert 'gap: records were missed here ({"after": "b.1"})' in said
 
 
-async def test_a_daemon_that_was_never_there_ends_it() -> None:
+async def test_an_unreachable_daemon_ends_the_feed() -> None:
     assert (await controllerctl("events", "tail", "--api", "http://127.0.0.1:1")).code == 69
 
 
-async def test_a_kind_that_does_not_exist_is_wrong_usage(controller: FakeController) -> None:
+async def test_an_unknown_kind_is_wrong_usage(controller: FakeController) -> None:
     async with serving(controller) as url:
         outcome = await controllerctl("events", "tail", "--kind", "nonsense", "--api", url)
 
@@ -104,7 +104,7 @@ async def test_a_kind_that_does_not_exist_is_wrong_usage(controller: FakeControl
     assert "nonsense" in outcome.err
 
 
-def test_comments_end_no_event_and_several_lines_are_one() -> None:
+def test_comments_end_no_event_and_data_lines_are_joined() -> None:
     found = list(messages([b": hello\n", b"\n", b"event: gap\n", b"data: a\r\n", b"data:b\n", b"id: 7\n", b"\n"]))
 
     assert found == [Message("gap", "a\nb", "7")]

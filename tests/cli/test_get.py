@@ -55,7 +55,7 @@ def test_json_is_the_document_of_the_schema(api: str, command: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_yaml_says_the_same(api: str, command: tuple[str, ...]) -> None:
+def test_yaml_is_the_same_document(api: str, command: tuple[str, ...]) -> None:
     outcome = run(*command, "--api", api, "-o", "yaml")
 
     document = DOCUMENTS[COMMANDS[command]]
@@ -87,12 +87,12 @@ def test_jsonl_is_an_item_on_each_line(api: str, noun: str) -> None:
         ("tasks", "t1"),
     ],
 )
-def test_names_are_what_other_commands_take(api: str, noun: str, names: str) -> None:
+def test_names_can_be_given_to_other_commands(api: str, noun: str, names: str) -> None:
     assert run("get", noun, "--api", api, "-o", "name").out.split() == names.split()
 
 
 @pytest.mark.parametrize("noun", LISTS)
-def test_a_table_has_a_line_for_each_item_and_wide_has_more_columns_never_fewer(api: str, noun: str) -> None:
+def test_a_table_has_a_line_for_each_item_and_wide_never_has_fewer_columns(api: str, noun: str) -> None:
     table, wide = (run("get", noun, "--api", api, "-o", how).out.splitlines() for how in ("table", "wide"))
 
     items = DOCUMENTS[LISTS[noun]].items  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def test_headings_can_be_left_out(api: str) -> None:
     assert run("get", "topics", "--api", api, "--no-headers").out.startswith("payments ")
 
 
-def test_filters_are_asked_of_the_daemon(daemon: Daemon, api: str) -> None:
+def test_filters_are_sent_to_the_daemon(daemon: Daemon, api: str) -> None:
     run("get", "partitions", "--offline", "--on", "3", "--topic", "pay*", "--sort", "-isr", "--api", api)
 
     assert daemon.asked[0] == "/v1/partitions?offline=true&on=3&topic=pay%2A&sort=-isr&limit=1000"
@@ -124,7 +124,7 @@ def test_an_empty_list_is_a_sentence_and_no_error(daemon: Daemon, api: str) -> N
     assert (outcome.code, outcome.out) == (0, "no partitions (offline, leader 3)\n")
 
 
-def test_an_empty_list_of_a_standby_promises_nothing(daemon: Daemon, api: str) -> None:
+def test_an_empty_list_of_a_standby_is_not_reported_as_empty(daemon: Daemon, api: str) -> None:
     daemon.documents["/v1/partitions"] = msgspec.structs.replace(DOCUMENTS["/v1/partitions"], items=[], total=0)
     daemon.role = "standby"
 
@@ -133,7 +133,7 @@ def test_an_empty_list_of_a_standby_promises_nothing(daemon: Daemon, api: str) -
     assert outcome.out == "no partitions (offline), as far as is known here\n"
 
 
-def test_an_empty_list_of_names_is_nothing(daemon: Daemon, api: str) -> None:
+def test_an_empty_list_of_names_prints_nothing(daemon: Daemon, api: str) -> None:
     daemon.documents["/v1/topics"] = msgspec.structs.replace(DOCUMENTS["/v1/topics"], items=[], total=0)
 
     assert run("get", "topics", "-o", "name", "--api", api).out == ""
@@ -144,7 +144,7 @@ def _many(number: int) -> msgspec.Struct:
     return msgspec.structs.replace(DOCUMENTS["/v1/partitions"], items=items, total=number)
 
 
-def test_pages_are_followed_to_the_end_and_put_together(daemon: Daemon, api: str) -> None:
+def test_pages_are_fetched_to_the_end_and_joined(daemon: Daemon, api: str) -> None:
     daemon.documents["/v1/partitions"] = _many(2500)
 
     found = msgspec.json.decode(run("get", "partitions", "--api", api, "-o", "json").out)
@@ -154,7 +154,7 @@ def test_pages_are_followed_to_the_end_and_put_together(daemon: Daemon, api: str
     assert sum(target.startswith("/v1/partitions") for target in daemon.asked) == 3
 
 
-def test_a_long_reading_says_how_far_it_is(daemon: Daemon, api: str) -> None:
+def test_fetching_many_pages_prints_progress(daemon: Daemon, api: str) -> None:
     daemon.documents["/v1/partitions"] = _many(6000)
 
     loud, quiet = (run("get", "partitions", "--api", api, "-o", "name", *more) for more in ((), ("-q",)))
@@ -163,7 +163,7 @@ def test_a_long_reading_says_how_far_it_is(daemon: Daemon, api: str) -> None:
     assert (quiet.err, quiet.out) == ("", loud.out)
 
 
-def test_no_more_is_asked_for_than_the_limit(daemon: Daemon, api: str) -> None:
+def test_no_more_items_are_requested_than_the_limit(daemon: Daemon, api: str) -> None:
     daemon.documents["/v1/partitions"] = _many(2500)
 
     outcome = run("get", "partitions", "--limit", "1200", "--api", api, "-o", "name")
@@ -172,7 +172,7 @@ def test_no_more_is_asked_for_than_the_limit(daemon: Daemon, api: str) -> None:
     assert "limit=200&cursor=1000" in daemon.asked[1]
 
 
-def test_a_standby_shows_what_it_knows_and_says_so(daemon: Daemon, api: str) -> None:
+def test_a_standby_shows_its_own_view_with_a_note(daemon: Daemon, api: str) -> None:
     daemon.role = "standby"
 
     outcome = run("get", "topics", "--api", api)
@@ -185,7 +185,7 @@ def test_a_standby_shows_what_it_knows_and_says_so(daemon: Daemon, api: str) -> 
     ("status", "code"), [(400, 2), (401, 77), (403, 77), (404, 3), (409, 4), (500, 70), (503, 69), (504, 124)]
 )
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_refusal_has_its_exit_code_and_its_words(
+def test_every_refusal_has_its_exit_code_and_its_message(
     daemon: Daemon, api: str, command: tuple[str, ...], status: int, code: int
 ) -> None:
     daemon.problem = Problem(title="no", status=status, detail="it is not to be", code="no", hint="do this")
@@ -196,7 +196,7 @@ def test_every_refusal_has_its_exit_code_and_its_words(
     assert "it is not to be (no); do this" in outcome.err
 
 
-def test_why_prints_the_headline_the_causes_and_what_to_do(api: str) -> None:
+def test_why_prints_the_headline_the_causes_and_advice(api: str) -> None:
     outcome = run("why", "payments-7", "--api", api)
 
     assert outcome.out.splitlines()[0] == "payments-7 is OFFLINE for 4m12s"
@@ -205,26 +205,26 @@ def test_why_prints_the_headline_the_causes_and_what_to_do(api: str) -> None:
 
 
 def test_why_takes_a_topic_with_a_number_for_a_topic_where_there_is_no_such_partition(api: str) -> None:
-    """The daemon does not refuse what does not exist: that it does not is its answer."""
+    """The daemon answers for a partition that does not exist: the answer says so."""
     outcome = run("why", "payments-8", "--api", api)
 
     assert (outcome.code, outcome.out.splitlines()[0]) == (0, "payments-8 is a topic")
 
 
-def test_why_of_what_is_neither_is_about_the_partition(api: str) -> None:
+def test_why_of_an_unknown_name_reports_the_partition(api: str) -> None:
     outcome = run("why", "gone-3", "--api", api)
 
     assert (outcome.code, outcome.out.splitlines()[0]) == (3, "topic gone has no partition 3")
 
 
-def test_why_of_nothing_is_not_found(api: str) -> None:
+def test_why_of_an_unknown_topic_is_not_found(api: str) -> None:
     outcome = run("why", "nothing-3", "--api", api)
 
     assert outcome.code == 3
     assert "/v1/partitions/nothing/3/why is not there" in outcome.err
 
 
-def test_a_description_shows_what_happened_and_what_waits(api: str) -> None:
+def test_a_partition_is_described_with_its_events_and_queued_work(api: str) -> None:
     outcome = run("describe", "partition", "payments-7", "--api", api)
 
     assert "state        OfflinePartition since 2026-01-31T03:14:00.000Z\n" in outcome.out
@@ -233,7 +233,7 @@ def test_a_description_shows_what_happened_and_what_waits(api: str) -> None:
     assert "LeaderAndIsr" in outcome.out
 
 
-def test_a_broker_is_described_with_what_happened_to_it(api: str) -> None:
+def test_a_broker_is_described_with_its_events(api: str) -> None:
     outcome = run("describe", "broker", "3", "--api", api)
 
     assert "recent changes, newest last" in outcome.out
@@ -248,11 +248,11 @@ def test_a_topic_is_described_with_its_partitions(daemon: Daemon, api: str) -> N
     assert "/v1/partitions?topic=payments&limit=1000" in daemon.asked
 
 
-def test_what_is_no_partition_is_wrong_usage(api: str) -> None:
+def test_an_invalid_partition_is_wrong_usage(api: str) -> None:
     assert run("describe", "partition", "payments", "--api", api).code == 2
 
 
-def test_unknown_fields_of_a_newer_daemon_survive_in_json(daemon: Daemon, api: str) -> None:
+def test_unknown_fields_of_a_newer_daemon_are_kept_in_json(daemon: Daemon, api: str) -> None:
     class NewerList(msgspec.Struct):
         meta: object
         items: list[dict[str, object]]

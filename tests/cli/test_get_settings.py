@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import PROTOCOL_VERSION, REPLICATION_FACTOR, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import Configured, SettingsBook
@@ -19,7 +19,9 @@ def controller() -> FakeController:
     """Two brokers that disagree about one setting; another is configured here."""
     said = {1: {"delete.topic.enable": "true"}, 2: {"delete.topic.enable": "false"}}
     answers = {
-        BrokerId(broker): Answer(7, understood({PROTOCOL_VERSION: "3.9-IV0", REPLICATION_FACTOR: "3", **values}))
+        BrokerId(broker): SettingsAnswer(
+            7, understood({PROTOCOL_VERSION: "3.9-IV0", REPLICATION_FACTOR: "3", **values})
+        )
         for broker, values in said.items()
     }
     book = SettingsBook({REPLICATION_FACTOR: Configured("3", "/etc/controllerd/prod.toml")})
@@ -27,7 +29,9 @@ def controller() -> FakeController:
     return FakeController(cluster_settings=book.current)
 
 
-async def test_each_setting_is_shown_with_its_value_its_source_and_who_differs(controller: FakeController) -> None:
+async def test_each_setting_is_shown_with_its_value_its_source_and_the_brokers_that_differ(
+    controller: FakeController,
+) -> None:
     async with serving(controller) as url:
         table = await controllerctl("get", "settings", "--api", url)
         found = await controllerctl("get", "settings", "--api", url, "-o", "json")

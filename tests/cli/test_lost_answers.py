@@ -34,7 +34,7 @@ async def losing_the_first_answer(url: str) -> AsyncIterator[str]:
     assert lost
 
 
-async def test_what_is_repeated_is_done_once(operator: Operator) -> None:
+async def test_a_repeated_request_is_done_once(operator: Operator) -> None:
     async with losing_the_first_answer(operator.url) as url:
         words = ("pause", "deletions", "--for", "60s", "--yes", "--api", url)
         outcome = await asyncio.to_thread(run, *words)

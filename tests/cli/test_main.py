@@ -38,7 +38,7 @@ def test_ctrl_c_during_an_import_ends_it_with_130_and_without_a_traceback(module
     assert (ended.returncode, ended.stderr, ended.stdout) == (ExitCode.INTERRUPTED, "", "")
 
 
-def test_next_to_nothing_is_imported_before_ctrl_c_is_heard() -> None:
+def test_few_modules_are_imported_before_ctrl_c_is_handled() -> None:
     program = "import sys; before = set(sys.modules); import cli.__main__; print(*sorted(set(sys.modules) - before))"
 
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
@@ -46,7 +46,7 @@ def test_next_to_nothing_is_imported_before_ctrl_c_is_heard() -> None:
     assert loaded.split() == ["cli", "cli.__main__"]
 
 
-def test_the_program_that_is_installed_begins_there() -> None:
+def test_the_installed_command_runs_this_module() -> None:
     project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
 
     assert project["scripts"]["controllerctl"] == "cli.__main__:main"

@@ -1,9 +1,9 @@
-"""``controllerctl observations``, and what the other commands make of an instance that only watches."""
+"""``controllerctl observations``, and the other commands against an instance that only observes."""
 
 import msgspec
 import pytest
 
-from controllerd.status.schema.observations import ObservationsResponse
+from controllerd.status.schema.history import ObservationsResponse
 from tests.cli.running import controllerctl
 from tests.status.fake_controller import FakeController, compared, serving
 
@@ -25,7 +25,7 @@ def line_with(text: str, printed: str) -> list[str]:
     return line.split()
 
 
-async def test_totals_are_told_by_cause(observer: FakeController) -> None:
+async def test_totals_are_printed_by_cause(observer: FakeController) -> None:
     async with serving(observer) as url:
         outcome = await controllerctl("observations", "--api", url)
 
@@ -46,7 +46,7 @@ async def test_each_of_the_newest_partitions_has_a_line(observer: FakeController
     assert " ".join(not_judged) == "1/4 [1, 2] - 2/5 [2] not judged"
 
 
-async def test_what_cannot_be_told_is_listed(observer: FakeController) -> None:
+async def test_undetermined_comparisons_are_listed(observer: FakeController) -> None:
     async with serving(observer) as url:
         outcome = await controllerctl("observations", "--api", url)
 
@@ -58,7 +58,7 @@ async def test_what_cannot_be_told_is_listed(observer: FakeController) -> None:
     assert "cannot be seen  quotas" in outcome.out
 
 
-async def test_a_refusal_to_lead_is_told() -> None:
+async def test_a_refusal_to_become_active_is_reported() -> None:
     controller = FakeController()
     controller.observe(refusal="the cluster is being migrated")
 
@@ -79,7 +79,7 @@ async def test_as_many_partitions_are_listed_as_asked_for(
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("equal", 0), ("different: isr", 1), ("unclear: ISR moved again", 0)])
-async def test_a_check_fails_where_something_was_done_in_another_way(verdict: str, code: int) -> None:
+async def test_the_check_fails_where_a_decision_differs(verdict: str, code: int) -> None:
     controller = FakeController()
     controller.observe(compared(verdict))
 
@@ -96,7 +96,7 @@ async def test_json_is_the_schema_of_the_daemon(observer: FakeController) -> Non
     assert len(msgspec.json.decode(outcome.out, type=ObservationsResponse).observations.latest) == 3
 
 
-async def test_who_contends_for_the_role_has_none() -> None:
+async def test_an_instance_that_may_become_active_has_no_observations() -> None:
     async with serving(FakeController()) as url:
         outcome = await controllerctl("observations", "--api", url)
 

@@ -1,4 +1,4 @@
-"""What every verb shares: the plan, the question, the following, and the exit code of how it ended."""
+"""The steps that every verb shares: the plan, the question, following the task, and the exit code."""
 
 import io
 from collections.abc import Iterator
@@ -48,7 +48,9 @@ def api(daemon: Daemon) -> Iterator[str]:
         yield url
 
 
-def test_it_is_planned_shown_done_and_followed(daemon: Daemon, api: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_change_is_planned_shown_made_and_followed(
+    daemon: Daemon, api: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(CliSettings(api=api, assume_yes=True), ELECTION)
 
     out, err = capsys.readouterr()
@@ -73,7 +75,7 @@ def of_many(first: str) -> Daemon:
     return daemon
 
 
-def test_of_very_many_that_need_nothing_none_is_asked_about() -> None:
+def test_without_anything_to_change_no_question_is_asked() -> None:
     daemon = of_many("not-needed")
 
     with answering(daemon) as url:
@@ -82,7 +84,7 @@ def test_of_very_many_that_need_nothing_none_is_asked_about() -> None:
     assert daemon.asked == ["/v1/status", "/v1/elections?dryRun=true"]
 
 
-def test_very_many_that_fail_may_hide_others_that_do_not() -> None:
+def test_the_first_failures_do_not_hide_the_items_that_can_change() -> None:
     daemon = of_many("failed")
 
     with answering(daemon) as url, pytest.raises(typer.Exit):
@@ -91,7 +93,7 @@ def test_very_many_that_fail_may_hide_others_that_do_not() -> None:
     assert "/v1/elections" in daemon.asked
 
 
-def test_nobody_there_to_ask_is_a_no(daemon: Daemon, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_the_answer_is_no(daemon: Daemon, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
     with pytest.raises(CliError) as refused:
@@ -101,20 +103,20 @@ def test_nobody_there_to_ask_is_a_no(daemon: Daemon, api: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("state", "code"), [("partial", 5), ("failed", 4), ("lost", 4)])
-def test_what_did_not_end_well_has_its_exit_code(state: str, code: int) -> None:
+def test_each_failure_of_a_task_has_its_exit_code(state: str, code: int) -> None:
     with answering(ended(state)) as url, pytest.raises(typer.Exit) as left:
         run(CliSettings(api=url, assume_yes=True), ELECTION)
 
     assert left.value.exit_code == code
 
 
-def test_whoever_does_not_wait_is_told_that_it_continues(api: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_waiting_the_command_says_that_the_task_goes_on(api: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(CliSettings(api=api, assume_yes=True), ELECTION, wait=False)
 
     assert "it continues: controllerctl get tasks shows the progress of t1" in capsys.readouterr().err
 
 
-def test_whoever_does_not_wait_learns_at_once_what_failed_already() -> None:
+def test_without_waiting_the_command_reports_earlier_failures() -> None:
     refused = TaskItem(subject="payments-8", state="failed", detail="broker 9 is not registered")
     daemon = ended("partial")
     begun = msgspec.structs.replace(TASK, state="running", items=[*ITEMS, refused], items_total=2)
@@ -146,10 +148,10 @@ def test_sizes_have_units(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1", "1 X"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
         parse_bytes(text)
 
 
-def test_sizes_are_shown_for_people() -> None:
+def test_sizes_are_printed_with_units() -> None:
     assert [human_bytes(number) for number in (5, 1536, 20 * 1024**3)] == ["5 B", "1.5 KiB", "20 GiB"]

@@ -30,14 +30,14 @@ def plan_file(folder: Path, *rows: tuple[str, int, list[int]], **more: object) -
 
 
 def left_in(folder: Path) -> list[Path]:
-    """What was written."""
+    """The files in the folder."""
     return list(folder.iterdir())
 
 
 # -- plan --------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_plan_is_written_with_the_way_back(operator: Operator, tmp_path: Path) -> None:
+async def test_a_plan_is_written_with_its_rollback(operator: Operator, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
 
     outcome = await ctl(operator, "reassign", "plan", "--topics", "t", "--from", "1", "-f", str(file))
@@ -60,7 +60,7 @@ async def test_a_plan_overwrites_nothing(operator: Operator, tmp_path: Path) -> 
     assert not (tmp_path / "plan.json").exists()
 
 
-async def test_a_plan_in_every_format_is_that_of_the_schema(operator: Operator) -> None:
+async def test_a_plan_in_every_format_has_the_shape_of_the_schema(operator: Operator) -> None:
     asked = ("reassign", "plan", "--topics", "t", "--from", "1", "-o")
     plan = msgspec.json.decode((await ctl(operator, *asked, "json")).out, type=Plan)
 
@@ -71,7 +71,7 @@ async def test_a_plan_in_every_format_is_that_of_the_schema(operator: Operator) 
     assert len((await ctl(operator, *asked, "wide")).out.splitlines()) == 4
 
 
-async def test_nothing_to_move_is_said_and_no_file_written(operator: Operator, tmp_path: Path) -> None:
+async def test_an_empty_plan_is_reported_and_no_file_is_written(operator: Operator, tmp_path: Path) -> None:
     outcome = await ctl(operator, "reassign", "plan", "--topics", "t", "-f", str(tmp_path / "plan.json"))
 
     assert (outcome.code, outcome.out) == (0, "nothing to move\n")
@@ -102,7 +102,7 @@ async def test_a_plan_is_applied_throttled_and_followed_to_its_end(operator: Ope
     assert outcome.out.splitlines()[-1] == "reassignments: done; 1 done, 1 not-needed"
 
 
-async def test_what_is_applied_without_waiting_shows_in_the_status_until_it_is_cancelled(
+async def test_a_reassignment_applied_without_waiting_is_in_the_status_until_it_is_cancelled(
     operator: Operator, tmp_path: Path
 ) -> None:
     file = plan_file(tmp_path, ("t", 0, [3, 2]))
@@ -122,7 +122,7 @@ async def test_what_is_applied_without_waiting_shows_in_the_status_until_it_is_c
     assert assigned(operator.world, "t")[1:] == ([], [])
 
 
-async def test_a_status_that_waits_ends_when_nothing_moves_or_its_time_is_over(
+async def test_a_status_that_waits_ends_with_the_reassignments_or_at_its_timeout(
     operator: Operator, tmp_path: Path
 ) -> None:
     await ctl(operator, "reassign", "apply", "-f", plan_file(tmp_path, ("t", 0, [3, 2])), "--yes")
@@ -152,9 +152,7 @@ async def test_ctrl_c_ends_the_command_and_not_the_moves(operator: Operator, tmp
     assert assigned(operator.world, "t") == ([3, 2], [], [])
 
 
-async def test_a_dry_run_moves_nothing_and_has_the_exit_code_of_what_would_be(
-    operator: Operator, tmp_path: Path
-) -> None:
+async def test_a_dry_run_moves_nothing_and_has_the_exit_code_of_the_plan(operator: Operator, tmp_path: Path) -> None:
     good = await ctl(operator, "reassign", "apply", "-f", plan_file(tmp_path, ("t", 0, [3, 2])), "--dry-run")
     mixed = await ctl(
         operator, "reassign", "apply", "-f", plan_file(tmp_path, ("t", 0, [3, 2]), ("t", 1, [9])), "--dry-run"
@@ -204,11 +202,11 @@ async def test_a_large_plan_is_applied_in_parts_after_one_question(large: Operat
     file = large_plan(tmp_path, *range(MANY))
 
     planned = await ctl(large, "reassign", "apply", "-f", file, "--dry-run")
-    nobody = await ctl(large, "reassign", "apply", "-f", file)
+    unconfirmed = await ctl(large, "reassign", "apply", "-f", file)
     applied = await outcome_of(await begun(large, "reassign", "apply", "-f", file, "--yes", "-o", "json"))
 
     tasks = msgspec.json.decode(applied.out, type=TaskList).items
-    assert (planned.code, nobody.code, applied.code) == (0, 7, 0)
+    assert (planned.code, unconfirmed.code, applied.code) == (0, 7, 0)
     assert planned.out.count("dry run, nothing was changed") == len(tasks) == 2
     assert sum(task.items_total for task in tasks) == MANY
     assert applied.err.count("reassign 3600 partitions:") == 1
@@ -217,7 +215,7 @@ async def test_a_large_plan_is_applied_in_parts_after_one_question(large: Operat
         await large.world.snapshot.next_version()  # the command ended when it had asked, not when all had begun
 
 
-async def test_what_else_moves_is_not_joined_unasked_by_a_large_plan(large: Operator, tmp_path: Path) -> None:
+async def test_a_large_plan_is_not_added_to_other_reassignments_unasked(large: Operator, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     await ctl(large, "reassign", "apply", "-f", plan_file(tmp_path / "other", ("t", 0, [3, 2])), "--yes")
 
@@ -269,7 +267,7 @@ async def test_parts_of_a_plan_in_batches_follow_each_other(large: Operator, tmp
         ),
     ],
 )
-async def test_a_file_that_makes_no_sense_is_refused_with_the_place(
+async def test_an_invalid_file_is_refused_with_the_place(
     operator: Operator, tmp_path: Path, content: str, says: str
 ) -> None:
     file = tmp_path / "bad.json"
@@ -280,7 +278,7 @@ async def test_a_file_that_makes_no_sense_is_refused_with_the_place(
     assert (outcome.code, says in outcome.err) == (2, True), outcome.err
 
 
-async def test_what_is_nothing_of_a_reassignment_is_ignored_with_a_note(operator: Operator, tmp_path: Path) -> None:
+async def test_unknown_fields_of_a_file_are_ignored_with_a_note(operator: Operator, tmp_path: Path) -> None:
     rows = [{"topic": "t", "partition": 0, "replicas": [3, 2], "log_dirs": ["any", "any"], "comment": "rack 2"}]
     file = tmp_path / "plan.json"
     file.write_text(json.dumps({"version": 1, "partitions": rows, "by": "ann"}))
@@ -298,11 +296,11 @@ async def test_a_file_that_is_not_there_is_named(operator: Operator, tmp_path: P
 
 
 @pytest.mark.parametrize("words", [("cancel",), ("cancel", "--all", "t-0"), ("cancel", "nonsense")])
-async def test_a_cancellation_says_of_what(operator: Operator, words: tuple[str, ...]) -> None:
+async def test_a_cancellation_needs_partitions(operator: Operator, words: tuple[str, ...]) -> None:
     assert (await ctl(operator, "reassign", *words)).code == 2
 
 
-async def test_a_plan_and_its_way_back_are_two_files_and_not_standard_output(operator: Operator) -> None:
+async def test_a_plan_and_its_rollback_are_two_files_and_not_standard_output(operator: Operator) -> None:
     outcome = await ctl(operator, "reassign", "plan", "--from", "1", "-f", "-")
 
     assert (outcome.code, "-f requires a name" in outcome.err) == (2, True)
@@ -327,7 +325,7 @@ def test_progress_has_percent_bytes_rate_and_the_time_that_is_left() -> None:
     assert "waits for replica 6" in line
 
 
-def test_what_nobody_knows_is_not_guessed() -> None:
+def test_unknown_progress_is_not_estimated() -> None:
     moving = [
         msgspec.structs.replace(item, percent=None, bytes_left=None, bytes_per_s=None, eta_seconds=None)
         for item in DOCUMENTS["/v1/reassignments"].items  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ def damage(log: Path) -> None:
     segment.write_bytes(b"".join([*lines[:-1], b"rubbish\n"]))
 
 
-async def test_why_tells_the_causes_and_how_to_look_closer(log: str) -> None:
+async def test_why_prints_the_causes_and_how_to_look_closer(log: str) -> None:
     outcome = await controllerctl("replay", "why", "payments-7", "--at", AT, log)
 
     assert outcome.code == 0
@@ -35,7 +35,7 @@ async def test_why_tells_the_causes_and_how_to_look_closer(log: str) -> None:
     assert "payments-7  Offline  5" in shown.out
 
 
-async def test_why_as_json_has_the_same_and_the_places(log: str) -> None:
+async def test_why_as_json_has_the_causes_and_their_places(log: str) -> None:
     outcome = await controllerctl("replay", "why", "payments-7", "--at", AT, log, "-o", "json")
     answer = outcome.json()
 
@@ -58,7 +58,7 @@ async def test_why_of_an_unknown_partition_is_not_found(log: str) -> None:
         (["payments-7", "--at", "noon"], "is no moment"),
     ],
 )
-async def test_what_cannot_be_asked_is_refused(log: str, arguments: list[str], complaint: str) -> None:
+async def test_an_invalid_question_is_refused(log: str, arguments: list[str], complaint: str) -> None:
     outcome = await controllerctl("replay", "why", *arguments, log)
 
     assert outcome.code == 2
@@ -98,7 +98,7 @@ async def test_at_a_moment_before_the_log_is_not_found(log: str) -> None:
 @pytest.mark.parametrize(
     "command", ["at LOG", "diff LOG --at 2026-01-31T03:10:00Z --at 2026-02-01T00:00:00Z", "why payments-7 --at NOW LOG"]
 )
-async def test_damage_is_told_beside_the_answer_and_by_the_exit_code(log: str, command: str) -> None:
+async def test_damage_is_reported_beside_the_answer_and_by_the_exit_code(log: str, command: str) -> None:
     damage(Path(log))
     places = {"LOG": log, "NOW": "2026-02-01T00:00:00Z"}
     outcome = await controllerctl("replay", *(places.get(word, word) for word in command.split()))
@@ -108,7 +108,7 @@ async def test_damage_is_told_beside_the_answer_and_by_the_exit_code(log: str, c
     assert "warning: damaged lines left out: 1;" in outcome.err
 
 
-async def test_damage_behind_the_moment_does_no_harm_to_the_answer(log: str) -> None:
+async def test_damage_after_the_moment_does_not_change_the_answer(log: str) -> None:
     damage(Path(log))
     outcome = await controllerctl("replay", "at", "--time", "2026-01-31T03:10:00Z", log)
 
@@ -142,7 +142,7 @@ async def test_diff_needs_two_moments(log: str) -> None:
     assert "diff compares two times, and 1 given" in outcome.err
 
 
-async def test_a_moment_after_the_log_is_not_passed_off_as_known(log: str) -> None:
+async def test_a_moment_after_the_log_is_not_reported_as_known(log: str) -> None:
     outcome = await controllerctl("replay", "at", "--time", "2026-02-01T00:00:00Z", log)
 
     assert outcome.code == 0
@@ -157,7 +157,7 @@ async def test_logs_of_two_clusters_are_refused(log: str, tmp_path: Path) -> Non
     assert "logs of 2 clusters" in outcome.err
 
 
-async def test_logs_of_two_nodes_are_one_story(tmp_path: Path) -> None:
+async def test_logs_of_two_nodes_are_read_together(tmp_path: Path) -> None:
     first = Life(boot="one")
     first.second = -600
     first.begin()

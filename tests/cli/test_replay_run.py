@@ -54,7 +54,7 @@ async def replayed(*arguments: object) -> Outcome:
     return await controllerctl("replay", *map(str, arguments))
 
 
-async def test_a_run_says_the_verdict_and_where_the_report_is(log: Path, tmp_path: Path) -> None:
+async def test_a_run_prints_the_verdict_and_the_path_of_the_report(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "report"
     outcome = await replayed("run", log, "--out", out)
 
@@ -99,7 +99,7 @@ async def test_a_violated_invariant_ends_with_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "ingest"])
-async def test_without_the_extra_it_is_said_what_to_install(command: str, log: Path, tmp_path: Path) -> None:
+async def test_without_the_extra_the_message_says_what_to_install(command: str, log: Path, tmp_path: Path) -> None:
     without = f"import sys; sys.modules.update(pyarrow=None, duckdb=None); {PROGRAM}"
     arguments = ["replay", command, str(log), "--out", str(tmp_path / "report")]
     outcome = await outcome_of(await start(*arguments, program=without))
@@ -115,7 +115,7 @@ async def test_records_that_are_missing_end_with_65(log: Path, tmp_path: Path) -
     assert outcome.code == 65
 
 
-async def test_records_of_a_newer_schema_are_told_and_are_no_harm(log: Path, tmp_path: Path) -> None:
+async def test_records_of_a_newer_schema_are_reported_and_are_no_error(log: Path, tmp_path: Path) -> None:
     make_the_last_line_newer(log)
     outcome = await replayed("run", log, "--out", tmp_path / "report")
     stated = await controllerctl("audit", "verify", str(log))
@@ -128,7 +128,7 @@ async def test_records_of_a_newer_schema_are_told_and_are_no_harm(log: Path, tmp
     assert "warning: 1 record is of a newer schema than this version knows" in asked.err
 
 
-async def test_a_log_of_level_summary_is_not_said_to_hold_what_it_cannot_tell(tmp_path: Path) -> None:
+async def test_a_log_of_level_summary_does_not_pass_invariants_it_cannot_check(tmp_path: Path) -> None:
     brief = written(summary_log(), tmp_path / "brief")
     await replayed("run", brief, "--out", tmp_path / "one")
     other = written(log_of([record for _, record in good_log()], boot="other"), tmp_path / "other")
@@ -143,14 +143,14 @@ async def test_a_log_of_level_summary_is_not_said_to_hold_what_it_cannot_tell(tm
     assert "of level summary" in both["limits"][0]
 
 
-async def test_nothing_to_read_ends_with_66_and_says_what_is_expected(tmp_path: Path) -> None:
+async def test_a_folder_without_a_log_ends_with_66_and_says_what_is_expected(tmp_path: Path) -> None:
     outcome = await replayed("run", tmp_path, "--out", tmp_path / "report")
 
     assert outcome.code == 66
     assert "nothing to replay" in outcome.err
 
 
-async def test_a_log_of_another_name_is_read_when_it_is_said_what_it_is(tmp_path: Path) -> None:
+async def test_a_log_of_another_name_is_read_when_its_format_is_given(tmp_path: Path) -> None:
     stream = tmp_path / "kafka-0.txt"
     stream.write_text(
         "[2024-01-31 03:14:00,000] INFO [Controller id=1 epoch=3] Sending UpdateMetadata request to brokers"
@@ -194,7 +194,7 @@ async def test_facts_first_and_the_report_later(log: Path, tmp_path: Path) -> No
     assert "no invariant violated" in reported.out
 
 
-async def test_a_report_without_facts_says_what_to_do(tmp_path: Path) -> None:
+async def test_a_report_without_facts_is_refused_with_advice(tmp_path: Path) -> None:
     outcome = await replayed("report", tmp_path)
 
     assert outcome.code == 66

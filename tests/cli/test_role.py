@@ -1,4 +1,4 @@
-"""``controllerctl takeover`` and ``resign``: they say what will happen, ask, and end with a telling code."""
+"""``controllerctl takeover`` and ``resign``: the plan, the question, and the exit codes."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ from tests.cli.running import answering, controllerctl, outcome_of, start
 from tests.status.fake_controller import FakeController, serving
 
 
-async def test_a_takeover_says_from_whom_and_which_epochs() -> None:
+async def test_a_takeover_names_the_former_controller_and_the_epochs() -> None:
     controller = FakeController()
 
     async with serving(controller) as url:
@@ -24,7 +24,7 @@ async def test_a_takeover_says_from_whom_and_which_epochs() -> None:
     assert controller.reasons == ["first trial"]
 
 
-async def test_a_takeover_that_is_to_be_remembered_says_what_that_means() -> None:
+async def test_a_remembered_takeover_says_what_that_means() -> None:
     controller = FakeController()
 
     async with serving(controller) as url:
@@ -36,7 +36,7 @@ async def test_a_takeover_that_is_to_be_remembered_says_what_that_means() -> Non
     assert controller.memory.remembered == 1
 
 
-async def test_what_is_held_already_can_be_remembered() -> None:
+async def test_a_role_that_is_held_already_can_be_remembered() -> None:
     controller = FakeController()
     controller.lead(9)
 
@@ -48,7 +48,7 @@ async def test_what_is_held_already_can_be_remembered() -> None:
     assert controller.memory.remembered == 1
 
 
-async def test_what_cannot_be_remembered_is_refused_with_the_reason() -> None:
+async def test_a_takeover_that_cannot_be_remembered_is_refused_with_the_reason() -> None:
     controller = FakeController()
     controller.memory.why_not = "controller.when_broker_holds = standby is configured (flag)"
 
@@ -59,7 +59,7 @@ async def test_what_cannot_be_remembered_is_refused_with_the_reason() -> None:
     assert controller.memory.why_not in outcome.err
 
 
-async def test_a_resignation_gives_the_role_away() -> None:
+async def test_a_resignation_gives_up_the_role() -> None:
     controller = FakeController()
     controller.lead(4)
 
@@ -86,7 +86,7 @@ async def test_without_a_terminal_and_without_yes_nothing_is_changed(verb: str) 
 @pytest.mark.parametrize(
     ("typed", "code", "asked_for"), [(b"y\n", 0, 1), (b"n\n", 7, 0), (b"\n", 7, 0), (b"\x04", 7, 0)]
 )
-async def test_on_a_terminal_the_answer_decides(typed: bytes, code: int, asked_for: int) -> None:
+async def test_on_a_terminal_the_typed_answer_decides(typed: bytes, code: int, asked_for: int) -> None:
     controller = FakeController()
 
     async with serving(controller) as url:
@@ -97,7 +97,7 @@ async def test_on_a_terminal_the_answer_decides(typed: bytes, code: int, asked_f
 
 
 @pytest.mark.parametrize(("verb", "says"), [("takeover", "holds the role already"), ("resign", "stands by")])
-async def test_what_is_so_already_is_no_error_and_asks_nothing(verb: str, says: str) -> None:
+async def test_a_command_without_effect_is_no_error_and_asks_nothing(verb: str, says: str) -> None:
     controller = FakeController()
     if verb == "takeover":
         controller.lead(9)

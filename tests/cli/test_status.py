@@ -21,7 +21,7 @@ from tests.cli.running import controllerctl, start
 from tests.status.fake_controller import FakeController, serving
 
 
-async def test_status_says_who_leads_and_what_needs_attention() -> None:
+async def test_status_names_the_controller_and_each_problem() -> None:
     controller = FakeController()
     controller.lead(12)
 
@@ -38,7 +38,7 @@ async def test_status_says_who_leads_and_what_needs_attention() -> None:
     assert "2       102    PLAINTEXT://kafka2:9092  r1    3      1.5 s   unreachable: refused" in lines
 
 
-async def test_status_lists_brokers_that_are_gone_and_says_what_to_do_next() -> None:
+async def test_status_lists_dead_brokers_with_advice() -> None:
     controller = FakeController()
     controller.lead(12)
 
@@ -51,7 +51,7 @@ async def test_status_lists_brokers_that_are_gone_and_says_what_to_do_next() -> 
     assert table[-1] == f"next: controllerctl --api {url} doctor says what is wrong and what to do"
 
 
-async def test_without_a_session_it_is_not_known_who_leads() -> None:
+async def test_without_a_session_the_controller_is_unknown() -> None:
     controller = FakeController(session=SessionView("lost", 1, 1))
     controller.snapshot.holder = None
     async with serving(controller) as url:
@@ -60,7 +60,7 @@ async def test_without_a_session_it_is_not_known_who_leads() -> None:
     assert "controller     not known: this instance has no ZooKeeper session\n" in outcome.out
 
 
-async def test_wide_it_shows_the_last_events_as_well() -> None:
+async def test_wide_status_shows_the_last_events_as_well() -> None:
     controller = FakeController()
     controller.lead(12)
     controller.recent.record(
@@ -79,7 +79,7 @@ async def test_wide_it_shows_the_last_events_as_well() -> None:
     assert "TopicChange" not in narrow.out
 
 
-async def test_a_standby_shows_who_holds_the_role() -> None:
+async def test_a_standby_names_the_active_controller() -> None:
     async with serving(FakeController()) as url:
         outcome = await controllerctl("--api", url, "status")
 
@@ -88,13 +88,13 @@ async def test_a_standby_shows_who_holds_the_role() -> None:
     assert "partitions     loaded by the active controller only" in outcome.out
 
 
-async def test_a_holder_that_cannot_be_understood_is_taken_for_no_broker() -> None:
+async def test_a_holder_that_cannot_be_parsed_is_shown_as_no_broker() -> None:
     controller = FakeController()
     controller.snapshot.holder = UNREADABLE
     async with serving(controller) as url:
         outcome = await controllerctl("--api", url, "status")
 
-    assert "controller     somebody unknown (/controller cannot be understood)\n" in outcome.out
+    assert "controller     an unknown process (/controller is unreadable)\n" in outcome.out
 
 
 async def test_status_shows_the_event_in_work_quarantine_and_audit_trouble() -> None:
@@ -107,7 +107,7 @@ async def test_status_shows_the_event_in_work_quarantine_and_audit_trouble() -> 
     async with serving(controller) as url:
         outcome = await controllerctl("--api", url, "status")
 
-    assert "1 wait, the oldest for 5.0 s, TopicChange in work for 250 ms" in outcome.out
+    assert "1 wait, the oldest for 5.0 s, TopicChange in progress for 250 ms" in outcome.out
     assert "10 records, 2 lost, in trouble: no space left on device" in outcome.out
     assert "/brokers/topics/broken: not JSON" in outcome.out
 
@@ -139,7 +139,7 @@ async def test_status_and_the_list_of_brokers_say_that_this_instance_is_register
     assert json.loads(document.out)["registered_controller"] == node_id
 
 
-async def test_status_shows_what_is_paused_until_when_and_by_whom() -> None:
+async def test_status_shows_each_pause_with_its_end_and_its_author() -> None:
     controller = FakeController()
     controller.lead(12)
     controller.snapshot.pauses = MappingProxyType({"deletions": PauseView(1_700_000_000_000, "backup", "User:eve")})
@@ -150,12 +150,12 @@ async def test_status_shows_what_is_paused_until_when_and_by_whom() -> None:
     assert "paused         deletions until 2023-11-14T22:13:20.000Z, by User:eve: backup" in outcome.out
 
 
-async def test_status_shows_what_each_deletion_waits_for_and_what_brokers_owe() -> None:
+async def test_status_shows_what_each_deletion_waits_for_and_the_replicas_still_to_delete() -> None:
     controller = FakeController()
     controller.lead(12)
     controller.delete("audit", deleting=(1, 2))
     controller.delete("orders", held_up_by="replicas on broker 3 cannot be deleted: not online")
-    controller.snapshot.debts = MappingProxyType({BrokerId(3): 7})
+    controller.snapshot.pending_deletions = MappingProxyType({BrokerId(3): 7})
 
     async with serving(controller) as url:
         outcome = await controllerctl("--api", url, "status")

@@ -17,7 +17,7 @@ from tests.status.verbs.test_topics import replicas_deleted
 
 
 async def lead_elsewhere(operator: Operator) -> None:
-    """Broker 1 goes and comes back: 2 leads t from then on, though 1 is preferred."""
+    """Broker 1 leaves and returns: broker 2 leads t from then on, though 1 is the preferred leader."""
     operator.world.die(1)
     await operator.settle()
     operator.world.register(1)
@@ -46,7 +46,7 @@ async def test_preferred_leaders_are_elected(operator: Operator) -> None:
     assert len(await operator.tasks()) == 2, "what is not needed is not begun"
 
 
-async def test_some_that_cannot_be_elected_are_a_partial_result(operator: Operator) -> None:
+async def test_partitions_without_an_electable_leader_are_a_partial_result(operator: Operator) -> None:
     await lead_elsewhere(operator)
     operator.world.die(3)
     await operator.settle()
@@ -66,7 +66,7 @@ async def test_a_topic_that_does_not_exist_is_not_found(operator: Operator) -> N
 
 
 @pytest.mark.parametrize("words", [(), ("--partition", "0"), ("--topic", "t", "--topic", "wide", "--partition", "0")])
-async def test_an_election_says_of_what(operator: Operator, words: tuple[str, ...]) -> None:
+async def test_an_election_needs_partitions(operator: Operator, words: tuple[str, ...]) -> None:
     assert (await ctl(operator, "elect", "preferred", *words)).code == 2
 
 
@@ -81,14 +81,14 @@ async def test_an_unclean_election_needs_consent_a_reason_and_the_name(operator:
     planned = await ctl(operator, *words, "--dry-run")
     no_consent = await ctl(operator, *words, "--yes", "--reason", "x")
     no_reason = await ctl(operator, *words, "--yes", "--i-accept-data-loss")
-    nobody = await ctl(operator, *words, *consent)
+    unconfirmed = await ctl(operator, *words, *consent)
     wrong = await answering(b"y\n", *words, *consent, "--api", operator.url)
-    begun_by_nobody = await operator.tasks()
+    unconfirmed_tasks = await operator.tasks()
     typed = await answering(b"t\n", *words, *consent, "--api", operator.url)
 
     assert (planned.code, "records may be lost" in planned.out) == (0, True)
-    assert [no_consent.code, no_reason.code, nobody.code, wrong.code] == [2, 2, 7, 7]
-    assert begun_by_nobody == []
+    assert [no_consent.code, no_reason.code, unconfirmed.code, wrong.code] == [2, 2, 7, 7]
+    assert unconfirmed_tasks == []
     assert (typed.code, "leader -1 -> 2" in typed.out) == (0, True)
     assert "ARE LOST for ever" in typed.err
     assert "a reassignment of the partition may be completed" in typed.err
@@ -132,7 +132,7 @@ async def test_a_topic_gets_the_brokers_that_are_given(operator: Operator) -> No
         ("add-partitions", "t"),
     ],
 )
-async def test_what_makes_no_sense_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
+async def test_invalid_arguments_are_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
     assert ((await ctl(operator, "topics", *words, "--yes")).code, await operator.tasks()) == (2, [])
 
 
@@ -154,7 +154,7 @@ async def test_a_deletion_is_planned_refused_and_declined(operator: Operator) ->
     tolerated = await ctl(operator, "topics", "delete", "x", "--if-exists", "--yes", "--reason", "r")
     wrong = await answering(b"yes\n", "topics", "delete", "t", "--reason", "r", "--api", operator.url)
 
-    assert (planned.code, "3 partitions with 6 replicas to be deleted for ever" in planned.out) == (0, True)
+    assert (planned.code, "3 partitions with 6 replicas to be deleted permanently" in planned.out) == (0, True)
     assert (missing.code, tolerated.code, wrong.code) == (3, 0, 7)
     assert "type t to continue" in wrong.err
     assert await operator.tasks() == []
@@ -163,7 +163,7 @@ async def test_a_deletion_is_planned_refused_and_declined(operator: Operator) ->
 # -- drain, pause, resume, resync --------------------------------------------------------------------------------------
 
 
-async def test_a_broker_is_drained_and_what_stays_is_named_with_the_reason(operator: Operator) -> None:
+async def test_a_broker_is_drained_and_each_leadership_that_stays_has_a_reason(operator: Operator) -> None:
     planned = await ctl(operator, "drain", "broker", "1", "--dry-run")
     leaving = await ctl(operator, "drain", "broker", "1", "--leave-isrs", "--dry-run")
     drained = await ctl(operator, "drain", "broker", "1", "--yes", "--reason", "new disk")
@@ -177,7 +177,7 @@ async def test_a_broker_is_drained_and_what_stays_is_named_with_the_reason(opera
     assert (resumed.code, "drain-1" in resumed.out) == (0, True)
 
 
-async def test_a_broker_that_leads_nothing_is_drained_all_the_same_and_it_is_said_what_that_does(
+async def test_a_broker_that_leads_nothing_is_drained_all_the_same_with_an_explanation(
     operator: Operator,
 ) -> None:
     planned = await ctl(operator, "drain", "broker", "2", "--dry-run")
@@ -188,11 +188,11 @@ async def test_a_broker_that_leads_nothing_is_drained_all_the_same_and_it_is_sai
     assert "nothing to do" not in planned.out + drained.out + drained.err
     assert "broker 2 leads no partition; then it stays in the ISRs" in planned.out
     assert "broker 2 leads no partition" in drained.err
-    assert "led nothing, so nobody else had to; the automatic rebalance moves no leadership to it" in drained.out
+    assert "led no partition; the automatic rebalance moves no leadership to it" in drained.out
     assert re.search(r"t-0 +done +ISR \[1", left.out)
 
 
-async def test_a_broker_that_is_not_there_is_not_drained(operator: Operator) -> None:
+async def test_an_unknown_broker_is_not_drained(operator: Operator) -> None:
     outcome = await ctl(operator, "drain", "broker", "9", "--yes")
 
     assert (outcome.code, "broker 9 is not registered" in outcome.err) == (4, True)
@@ -213,11 +213,11 @@ async def test_deletions_are_paused_for_a_while_and_resumed(operator: Operator) 
 @pytest.mark.parametrize(
     "words", [("pause", "everything"), ("pause", "deletions", "--for", "9000h"), ("resume", "drain-x")]
 )
-async def test_what_cannot_be_paused_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
+async def test_an_invalid_pause_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
     assert ((await ctl(operator, *words, "--yes")).code, await operator.tasks()) == (2, [])
 
 
-async def test_what_may_be_resumed_is_said(operator: Operator) -> None:
+async def test_resume_lists_the_kinds_that_it_accepts(operator: Operator) -> None:
     outcome = await ctl(operator, "resume", "rebalance", "--yes")
 
     assert "'rebalance' cannot be paused: choose auto-rebalance, deletions or drain-ID" in outcome.err
@@ -226,7 +226,7 @@ async def test_what_may_be_resumed_is_said(operator: Operator) -> None:
 @pytest.mark.parametrize(
     "words", [("why", ""), ("describe", "topic", ""), ("topics", "delete", "", "--reason", "x", "--yes")]
 )
-async def test_a_name_that_is_empty_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
+async def test_an_empty_name_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
     outcome = await ctl(operator, *words)
 
     assert (outcome.code, "the name of the topic is empty" in outcome.err) == (2, True)
@@ -235,19 +235,19 @@ async def test_a_name_that_is_empty_is_wrong_usage(operator: Operator, words: tu
 @pytest.mark.parametrize(
     "words", [("describe", "broker"), ("drain", "broker"), ("get", "requests", "--broker"), ("brokers", "forget")]
 )
-async def test_no_broker_has_so_large_an_id(operator: Operator, words: tuple[str, ...]) -> None:
+async def test_too_large_a_broker_id_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
     outcome = await ctl(operator, *words, "99999999999")
 
     assert (outcome.code, "2147483647" in outcome.err) == (2, True), outcome.err
 
 
-async def test_everything_is_read_again(operator: Operator) -> None:
+async def test_resync_reads_everything_again(operator: Operator) -> None:
     outcome = await ctl(operator, "resync", "--yes", "--reason", "znodes were edited")
 
     assert (outcome.code, operator.world.metrics.events.count("Resync")) == (0, 1)
 
 
-# -- what all of them do -----------------------------------------------------------------------------------------------
+# -- every verb --------------------------------------------------------------------------------------------------------
 
 EVERY = (
     ("elect", "preferred", "--all"),
@@ -261,7 +261,7 @@ EVERY = (
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-async def test_whoever_is_deposed_says_who_leads(world: World, words: tuple[str, ...]) -> None:
+async def test_a_deposed_instance_names_the_active_controller(world: World, words: tuple[str, ...]) -> None:
     async with operating(await standby_of(world)) as operator:
         outcome = await ctl(operator, *words, "--yes")
 
@@ -269,7 +269,7 @@ async def test_whoever_is_deposed_says_who_leads(world: World, words: tuple[str,
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_a_daemon_that_is_gone_is_said(words: tuple[str, ...]) -> None:
+def test_an_unreachable_daemon_is_reported(words: tuple[str, ...]) -> None:
     outcome = run(*words, "--yes", "--api", "http://127.0.0.1:1")
 
     assert (outcome.code, "no daemon answers" in outcome.err) == (69, True)

@@ -1,4 +1,4 @@
-"""``-o yaml``: what a YAML parser reads there is what the daemon said."""
+"""``-o yaml``: a YAML parser reads the document of the daemon."""
 
 import io
 from contextlib import redirect_stdout
@@ -25,7 +25,7 @@ VALUES = st.recursive(
 
 
 def written(value: object) -> str:
-    """What is printed of it."""
+    """The YAML that is printed for the value."""
     out = io.StringIO()
     with redirect_stdout(out):
         print_value(SETTINGS, value)
@@ -33,12 +33,12 @@ def written(value: object) -> str:
 
 
 @given(VALUES)
-def test_a_parser_reads_what_was_said(value: object) -> None:
+def test_a_parser_reads_the_printed_document(value: object) -> None:
     assert yaml.safe_load(written(value)) == msgspec.json.decode(msgspec.json.encode(value))
 
 
 @pytest.mark.parametrize("word", ["yes", "No", "on", "OFF", "null", "true", "~", "1", "0x10", "12:30", ".inf", "a: b"])
-def test_a_text_that_looks_like_something_else_stays_a_text(word: str) -> None:
+def test_a_string_that_looks_like_another_type_stays_a_string(word: str) -> None:
     assert yaml.safe_load(written({"word": word})) == {"word": word}
 
 

@@ -68,17 +68,17 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         runner.run(server.close())
 
 
-async def test_status_without_a_daemon_shows_who_leads(zookeeper: str) -> None:
+async def test_status_without_a_daemon_names_the_controller(zookeeper: str) -> None:
     outcome = await controllerctl("status", "--zk", zookeeper)
 
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("controller  broker 1 (built-in), controller epoch 3, since ")
-    assert "no daemon was asked: this is what ZooKeeper says" in outcome.out
+    assert "no daemon was asked: this is the state in ZooKeeper" in outcome.out
     assert not any(word in outcome.out for word in ("this instance", "audit log", "node -1"))
     assert "2 of 1 topic: 1 offline" in outcome.out
 
 
-async def test_lists_filters_and_formats_are_the_same(zookeeper: str) -> None:
+async def test_lists_filters_and_formats_are_the_same_as_with_a_daemon(zookeeper: str) -> None:
     outcome = await controllerctl("--zk", zookeeper, "get", "partitions", "--offline", "-o", "name")
 
     assert (outcome.code, outcome.out) == (0, "orders-1\n")
@@ -88,7 +88,7 @@ async def test_lists_filters_and_formats_are_the_same(zookeeper: str) -> None:
     "command",
     ["get queue", "get requests", "get elections", "get tasks", "events tail", "config show"],
 )
-def test_what_only_a_daemon_knows_is_not_said_to_be_nothing(command: str) -> None:
+def test_data_of_the_daemon_alone_is_not_reported_as_empty(command: str) -> None:
     outcome = run(*command.split(), "--zk", "127.0.0.1:1")
 
     assert (outcome.code, "name a daemon with --api URL" in outcome.err) == (2, True), outcome.err
@@ -102,7 +102,7 @@ async def test_why_without_a_daemon_names_the_dead_broker(zookeeper: str) -> Non
     assert "broker 2" in outcome.out
 
 
-async def test_the_doctor_finds_what_is_wrong_from_zookeeper_alone(zookeeper: str) -> None:
+async def test_doctor_finds_problems_from_zookeeper_alone(zookeeper: str) -> None:
     outcome = await controllerctl("doctor", "--zk", zookeeper)
 
     assert outcome.code == 1, outcome.err
@@ -116,7 +116,7 @@ async def test_the_doctor_finds_what_is_wrong_from_zookeeper_alone(zookeeper: st
     assert "broker 2 holds replicas and is not registered" in outcome.out
 
 
-async def test_a_chroot_without_a_cluster_is_said(zookeeper: str) -> None:
+async def test_a_chroot_without_a_cluster_is_reported(zookeeper: str) -> None:
     outcome = await controllerctl("status", "--zk", zookeeper.replace("/kafka", "/other"))
 
     assert outcome.code == 3
@@ -124,7 +124,7 @@ async def test_a_chroot_without_a_cluster_is_said(zookeeper: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "doctor"])
-async def test_no_zookeeper_is_said_in_time(command: str) -> None:
+async def test_an_unreachable_zookeeper_is_reported_within_the_timeout(command: str) -> None:
     outcome = await controllerctl(command, "--zk", "127.0.0.1:1", "--timeout", "500ms")
 
     assert outcome.code == 69

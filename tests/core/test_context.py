@@ -1,4 +1,4 @@
-"""The context's indexes never disagree with a naive recomputation, and its journal tells the whole story."""
+"""The context's indexes never disagree with a naive recomputation, and its journal tells the whole journal_image."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -54,8 +54,8 @@ leaderships = st.builds(
 )
 
 
-class Story:
-    """The picture as the journal alone tells it."""
+class JournalImage:
+    """The image of the cluster, made from the journal alone."""
 
     def __init__(self) -> None:
         self.brokers: dict[BrokerId, Broker] = {}
@@ -68,15 +68,15 @@ class Story:
         self.replica_states: dict[Replica, ReplicaState] = {}
         self.quarantine: dict[str, str] = {}
 
-    def hear(self, change: ch.Change | ch.BulkChange) -> None:
+    def take(self, change: ch.Change | ch.BulkChange) -> None:
         match change:
             case ch.PartitionsAssigned(topic, assigned):
                 self.assignments |= {TopicPartition(topic, number): each for number, each in assigned.items()}
             case ch.LeadershipsSet(of, leaderships):
                 self.leaderships |= dict(zip(of, leaderships, strict=True))
-            case ch.PartitionsMoved(those, before, after):
-                for tp in those:
-                    self.hear_of_topics(ch.PartitionMoved(tp, before, after))
+            case ch.PartitionsMoved(partitions, before, after):
+                for tp in partitions:
+                    self.take_of_topics(ch.PartitionMoved(tp, before, after))
             case ch.ReplicasMoved(host, moved, was, becomes):
                 for tp in moved:
                     assert self.replica_states.get(Replica(tp, host), ReplicaState.NON_EXISTENT) is was
@@ -91,14 +91,14 @@ class Story:
                 self.shutting_down.add(leaving)
             case ch.OfflineDirsSet(where, partitions):
                 self.offline_dirs[where] = partitions
-            case ch.Quarantined(path, reason):
+            case ch.ZnodeQuarantined(path, reason):
                 self.quarantine[path] = reason
-            case ch.Released(path):
+            case ch.ZnodeReleased(path):
                 del self.quarantine[path]
             case _:
-                self.hear_of_topics(change)
+                self.take_of_topics(change)
 
-    def hear_of_topics(self, change: ch.Change | ch.BulkChange) -> None:
+    def take_of_topics(self, change: ch.Change | ch.BulkChange) -> None:
         match change:
             case ch.TopicKnown(topic, topic_id, version):
                 self.topics[topic] = (topic_id, version)
@@ -116,9 +116,9 @@ class Story:
 
     def forget(self, topic: str) -> None:
         del self.topics[topic]
-        for told in (self.assignments, self.leaderships, self.states):
-            for tp in [tp for tp in told if tp.topic == topic]:
-                del told[tp]
+        for by_partition in (self.assignments, self.leaderships, self.states):
+            for tp in [tp for tp in by_partition if tp.topic == topic]:
+                del by_partition[tp]
         for replica in [replica for replica in self.replica_states if replica.tp.topic == topic]:
             del self.replica_states[replica]
         for broker, partitions in self.offline_dirs.items():
@@ -134,12 +134,12 @@ def not_empty(dirs: dict[BrokerId, frozenset[TopicPartition]]) -> dict[BrokerId,
 
 
 class ContextMachine(RuleBasedStateMachine):
-    """Any sequence of mutations; after each one the context is compared with the story and with plain scans."""
+    """Any sequence of mutations; after each one the context is compared with the journal_image and with plain scans."""
 
     def __init__(self) -> None:
         super().__init__()
         self.context = ControllerContext()
-        self.story = Story()
+        self.journal_image = JournalImage()
         self.seen_by_readers: dict[str, Any] = {}
 
     # -- mutations -------------------------------------------------------------------------------------------------
@@ -246,39 +246,39 @@ class ContextMachine(RuleBasedStateMachine):
 
     @rule(path=st.sampled_from(["/p", "/q"]))
     def release(self, path: str) -> None:
-        self.context.release(path)
+        self.context.take_out_of_quarantine(path)
 
     @rule()
     def reset(self) -> None:
         self.context.reset()
-        self.story = Story()
+        self.journal_image = JournalImage()
 
     # -- comparisons -----------------------------------------------------------------------------------------------
 
     def listen(self) -> None:
         for change in self.context.take_changes():
-            self.story.hear(change)
+            self.journal_image.take(change)
 
     @invariant()
     def the_journal_tells_the_whole_story(self) -> None:
         self.listen()
-        context, story = self.context, self.story
+        context, journal_image = self.context, self.journal_image
         records = {tp: context.record(tp) for tp in context.partitions()}
 
-        assert context.brokers == story.brokers
-        assert context.shutting_down == story.shutting_down
+        assert context.brokers == journal_image.brokers
+        assert context.shutting_down == journal_image.shutting_down
         assert {b: p for b, p in context.offline_dirs.items() if p} == {
-            b: p for b, p in story.offline_dirs.items() if p
+            b: p for b, p in journal_image.offline_dirs.items() if p
         }
-        assert {name: (t.topic_id, t.znode_version) for name, t in context.topics.items()} == story.topics
-        assert {tp: record.assignment for tp, record in records.items()} == story.assignments
-        assert {tp: r.leadership for tp, r in records.items() if r.leadership is not None} == story.leaderships
-        assert context.quarantine == story.quarantine
+        assert {name: (t.topic_id, t.znode_version) for name, t in context.topics.items()} == journal_image.topics
+        assert {tp: record.assignment for tp, record in records.items()} == journal_image.assignments
+        assert {tp: r.leadership for tp, r in records.items() if r.leadership is not None} == journal_image.leaderships
+        assert context.quarantine == journal_image.quarantine
         for tp in PARTITIONS:
-            assert context.partition_state(tp) is story.states.get(tp, PartitionState.NON_EXISTENT)
+            assert context.partition_state(tp) is journal_image.states.get(tp, PartitionState.NON_EXISTENT)
             for broker in BROKERS:
-                told = story.replica_states.get(Replica(tp, broker), ReplicaState.NON_EXISTENT)
-                assert context.replica_state(Replica(tp, broker)) is told
+                expected = journal_image.replica_states.get(Replica(tp, broker), ReplicaState.NON_EXISTENT)
+                assert context.replica_state(Replica(tp, broker)) is expected
 
     @invariant()
     def replicas_by_broker_agree_with_a_scan(self) -> None:
@@ -309,7 +309,7 @@ class ContextMachine(RuleBasedStateMachine):
             tp
             for tp in self.context.partitions()
             if (leadership := self.context.leadership(tp)) is not None
-            and not self.story.is_online(leadership.leader, tp)
+            and not self.journal_image.is_online(leadership.leader, tp)
             and not is_hidden(self.context, tp.topic)
         }
 
@@ -349,13 +349,13 @@ class ContextMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_topic_that_readers_would_see_changed_is_dirty(self) -> None:
-        seen = {name: self.picture(name) for name in self.context.topics}
+        seen = {name: self.view_of(name) for name in self.context.topics}
         before, self.seen_by_readers = self.seen_by_readers, seen
         changed = {name for name in TOPICS if before.get(name) != seen.get(name)}
 
         assert changed <= self.context.take_dirty_topics()
 
-    def picture(self, name: str) -> object:
+    def view_of(self, name: str) -> object:
         context = self.context
         partitions = [
             (
@@ -411,7 +411,7 @@ def test_a_topic_that_was_removed_and_created_again_starts_from_nothing() -> Non
     assert context.topic_names == {"id-2": "orders"}
 
 
-def test_a_bounced_broker_is_neither_shutting_down_nor_short_of_a_directory() -> None:
+def test_a_bounced_broker_neither_shuts_down_nor_has_a_failed_directory() -> None:
     context = context_with_orders()
     context.mark_shutting_down(BROKERS[0])
     context.set_offline_dirs(BROKERS[0], frozenset({ORDERS_0}))
@@ -425,7 +425,7 @@ def test_a_bounced_broker_is_neither_shutting_down_nor_short_of_a_directory() ->
     assert context.epochs() == {BROKERS[0]: 2, BROKERS[1]: 1}
 
 
-def test_a_replica_on_a_broker_that_shuts_down_is_online_only_for_those_who_ask_so() -> None:
+def test_a_replica_on_a_broker_that_shuts_down_is_online_only_if_such_brokers_are_included() -> None:
     context = context_with_orders()
 
     context.mark_shutting_down(BROKERS[0])
@@ -468,7 +468,7 @@ def test_unchanged_values_leave_no_trace() -> None:
     assert context.take_dirty_topics() == set()
 
 
-def test_a_reset_tells_readers_that_every_topic_changed() -> None:
+def test_a_reset_marks_every_topic_as_changed() -> None:
     context = context_with_orders()
     context.take_dirty_topics()
 
@@ -484,7 +484,7 @@ def test_the_count_of_changes_only_grows() -> None:
     for step in (
         lambda: context.put_in_quarantine("/a", "broken"),
         context.take_changes,
-        lambda: context.release("/a"),
+        lambda: context.take_out_of_quarantine("/a"),
         context.reset,
     ):
         step()
@@ -493,7 +493,7 @@ def test_the_count_of_changes_only_grows() -> None:
     assert counts == [0, 1, 1, 2, 2]
 
 
-def test_of_one_topic_those_wait_that_are_new_or_offline_unless_it_is_queued_for_deletion() -> None:
+def test_the_new_and_offline_partitions_of_a_topic_wait_unless_it_is_queued_for_deletion() -> None:
     context = ControllerContext()
     for name in ("t", "u"):
         context.put_topic(TopicImage(name, dict.fromkeys(range(3), ReplicaAssignment((BrokerId(1),))), None, 0))

@@ -1,9 +1,9 @@
-"""What the deletion of a topic waits for, computed from the context."""
+"""The progress of the deletion of a topic and the reasons why it waits, computed from the context."""
 
 import pytest
 
 from controllerd.core.context import ControllerContext
-from controllerd.core.deletion_progress import deletion_progress, hold_up
+from controllerd.core.deletion_progress import deletion_progress, waiting_reason
 from controllerd.core.deletion_waits import reassignments_to_wait_for
 from controllerd.core.model import (
     OUR_IDS,
@@ -40,10 +40,12 @@ def put_states(context: ControllerContext, state: ReplicaState, *brokers: Broker
 
 
 def reason_of(context: ControllerContext) -> str | None:
-    return hold_up(context, "t", deletion_progress(context, "t"))
+    return waiting_reason(context, "t", deletion_progress(context, "t"))
 
 
-def test_brokers_are_ready_until_they_were_told_and_gone_when_they_have_answered(context: ControllerContext) -> None:
+def test_brokers_are_ready_until_they_are_sent_the_deletion_and_done_when_they_have_answered(
+    context: ControllerContext,
+) -> None:
     put_states(context, ReplicaState.DELETION_STARTED, TWO)
     put_states(context, ReplicaState.DELETION_SUCCESSFUL, THREE)
 
@@ -70,13 +72,13 @@ def test_a_dead_broker_and_a_failed_log_directory_are_offline(context: Controlle
     assert reason_of(context) == "replicas on brokers 2, 3 cannot be deleted: not online"
 
 
-def test_a_broker_that_is_shutting_down_can_be_told(context: ControllerContext) -> None:
+def test_a_broker_that_is_shutting_down_can_be_sent_a_deletion(context: ControllerContext) -> None:
     context.mark_shutting_down(THREE)
 
     assert deletion_progress(context, "t").ready == {ONE, TWO, THREE}
 
 
-def test_what_an_absent_broker_owes_is_as_good_as_deleted(context: ControllerContext) -> None:
+def test_pending_deletions_of_an_absent_broker_count_as_deleted(context: ControllerContext) -> None:
     put_states(context, ReplicaState.DELETION_SUCCESSFUL, ONE, TWO)
     context.remove_broker(THREE)
     context.pending_deletions.set(THREE, {T0: None, T1: None})
@@ -84,13 +86,15 @@ def test_what_an_absent_broker_owes_is_as_good_as_deleted(context: ControllerCon
     assert deletion_progress(context, "t").is_done
 
 
-def test_what_a_live_broker_owes_is_not(context: ControllerContext) -> None:
+def test_pending_deletions_of_a_live_broker_do_not_count_as_deleted(context: ControllerContext) -> None:
     context.pending_deletions.set(THREE, {T0: None, T1: None})
 
     assert THREE in deletion_progress(context, "t").ready
 
 
-def test_a_part_of_what_an_absent_broker_has_is_not_all(context: ControllerContext) -> None:
+def test_one_pending_deletion_of_an_absent_broker_does_not_count_for_its_other_replicas(
+    context: ControllerContext,
+) -> None:
     context.remove_broker(THREE)
     context.pending_deletions.set(THREE, {T0: None})
 

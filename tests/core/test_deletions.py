@@ -49,14 +49,14 @@ def test_a_topic_waits_with_its_reason_until_that_is_over(book: DeletionBook, no
     ]
 
 
-def test_a_topic_that_nobody_deletes_does_not_wait(book: DeletionBook, noted: list[DeletionChanged]) -> None:
+def test_a_topic_that_is_not_queued_does_not_wait(book: DeletionBook, noted: list[DeletionChanged]) -> None:
     book.halt("orders", "broker 3 is away")
 
     assert book.halted == {}
     assert noted == []
 
 
-def test_nothing_stays_of_a_topic_that_is_gone(book: DeletionBook) -> None:
+def test_nothing_is_kept_of_a_deleted_topic(book: DeletionBook) -> None:
     book.queue("orders")
     book.begin("orders")
     book.halt("orders", "broker 3 is away")

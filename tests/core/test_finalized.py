@@ -26,11 +26,11 @@ def test_a_broker_is_incompatible_with_a_feature_that_it_does_not_know() -> None
     assert incompatibility(broker(f=(1, 3)), {"g": 1}) == "does not know the finalized feature g"
 
 
-def test_without_finalized_features_nobody_is_incompatible() -> None:
+def test_without_finalized_features_every_broker_is_compatible() -> None:
     assert incompatibility(broker(), {}) is None
 
 
-def test_a_refusal_names_the_brokers_that_stand_in_the_way() -> None:
+def test_a_refusal_names_the_incompatible_brokers() -> None:
     wanted = WantedLevel(2, may_lower=False)
     reason = "Could not apply finalized feature update because"
     assert refusal("f", wanted, {}, [broker(f=(1, 1))]) == (

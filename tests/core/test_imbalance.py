@@ -59,7 +59,7 @@ def test_a_share_that_is_exactly_the_allowed_one_is_not_too_much() -> None:
     assert above(9, *led, bad[0]) == {1: bad[:1]}
 
 
-def test_brokers_are_looked_at_one_by_one() -> None:
+def test_brokers_are_judged_one_by_one() -> None:
     context = context_of(1, 2)
     good = [partition(context, 1, 1, 2) for _ in range(50)]
     bad = partition(context, 1, 2, 1)
@@ -81,7 +81,7 @@ def test_a_partition_without_leader_is_not_led_by_its_preferred_replica() -> Non
     assert above(0, lost) == {1: [lost]}
 
 
-def test_a_partition_without_replicas_counts_for_nobody() -> None:
+def test_a_partition_without_replicas_counts_for_no_broker() -> None:
     assert above(0, partition(context_of(1), None)) == {}
 
 

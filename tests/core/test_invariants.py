@@ -50,7 +50,7 @@ def context() -> ControllerContext:
 
 @pytest.fixture
 def invariants(context: ControllerContext) -> Invariants:
-    """What looks at writes and requests."""
+    """The checks of writes and requests."""
     return Invariants(context)
 
 
@@ -75,7 +75,7 @@ def broken(rule: str, check: Callable[[], None]) -> str:
         NEXT._replace(leader_epoch=9),
     ],
 )
-def test_what_the_controller_decides_rightly_is_let_through(invariants: Invariants, state: LeaderAndIsr) -> None:
+def test_right_decisions_pass(invariants: Invariants, state: LeaderAndIsr) -> None:
     invariants.check_states([(T0, state), (T1, state)])
 
 
@@ -147,7 +147,7 @@ def test_a_broker_that_is_shutting_down_gets_into_no_isr_kafka_14140(
     broken("I-08", lambda: invariants.check_states([(T0, GROWN)], by_leaders=True))
 
 
-def test_what_others_left_unsound_is_not_held_against_us(context: ControllerContext, invariants: Invariants) -> None:
+def test_unsound_states_of_other_writers_are_no_breach(context: ControllerContext, invariants: Invariants) -> None:
     context.set_leadership(T0, NOW._replace(leader=BrokerId(3)))
     context.set_leadership(T1, NOW._replace(leader=BrokerId(3), isr=()))
     for tp in (T0, T1):
@@ -157,7 +157,7 @@ def test_what_others_left_unsound_is_not_held_against_us(context: ControllerCont
 
 
 @pytest.mark.parametrize(("rule", "epoch"), [(None, 5), ("I-12", 4)])
-def test_of_a_state_that_was_just_read_only_its_soundness_can_be_told(
+def test_a_state_that_was_just_read_is_checked_for_soundness_only(
     invariants: Invariants, rule: str | None, epoch: int
 ) -> None:
     state = NEXT._replace(leader=BrokerId(3), isr=ids(3, 2), partition_epoch=8, leader_epoch=epoch)
@@ -172,7 +172,7 @@ def test_a_write_that_will_lose_its_race_is_let_through(invariants: Invariants) 
     invariants.check_states([(T0, NEXT._replace(partition_epoch=6, leader_epoch=4))])
 
 
-def test_a_state_of_a_partition_that_nobody_knows_can_still_be_unsound(invariants: Invariants) -> None:
+def test_a_state_of_an_unknown_partition_can_still_be_unsound(invariants: Invariants) -> None:
     invariants.check_states([(U0, NEXT)])
     broken("I-06", lambda: invariants.check_states([(U0, NEXT._replace(isr=()))]))
 
@@ -202,7 +202,7 @@ def test_a_new_state_with_a_dead_broker_in_its_isr_is_stopped(
     broken("I-08", lambda: invariants.check_new_states([(T1, FRESH)]))
 
 
-def test_what_is_in_quarantine_is_never_written(context: ControllerContext, invariants: Invariants) -> None:
+def test_znodes_in_quarantine_are_never_written(context: ControllerContext, invariants: Invariants) -> None:
     context.put_in_quarantine(T0.state_path, "not JSON")
     context.put_in_quarantine("/brokers/topics/t", "not JSON")
     invariants.check_states([(T1, NEXT)])
@@ -279,7 +279,7 @@ def test_partitions_added_to_a_topic_that_is_being_deleted_may_be_dropped_kafka_
     broken("I-17", lambda: invariants.check_topics([(replace(IMAGE, assignments={0: MOVING}), grown)]))
 
 
-def test_a_topic_goes_when_it_was_asked_for_and_every_replica_is_gone(
+def test_a_topic_is_deleted_when_that_was_requested_and_every_replica_is_deleted(
     context: ControllerContext, invariants: Invariants
 ) -> None:
     invariants.check_deletions(["unknown"])
@@ -295,7 +295,7 @@ def test_a_topic_goes_when_it_was_asked_for_and_every_replica_is_gone(
     assert "replica 3" in broken("I-22", lambda: invariants.check_deletions(["t"]))
 
 
-def test_a_replica_on_controllerd_never_was_anywhere(context: ControllerContext, invariants: Invariants) -> None:
+def test_a_replica_on_an_id_of_controllerd_never_existed(context: ControllerContext, invariants: Invariants) -> None:
     ours = BrokerId(OUR_IDS[0])
     context.deletions.queue("t")
     for tp in (T0, T1):
@@ -305,7 +305,7 @@ def test_a_replica_on_controllerd_never_was_anywhere(context: ControllerContext,
     invariants.check_deletions(["t"])
 
 
-def test_a_replica_of_an_absent_broker_counts_as_gone_when_it_is_owed_kafka_10548(
+def test_a_replica_of_an_absent_broker_counts_as_deleted_when_its_deletion_is_pending_kafka_10548(
     context: ControllerContext, invariants: Invariants
 ) -> None:
     context.deletions.queue("t")
@@ -329,7 +329,7 @@ def stop(broker: int, tp: TopicPartition, *, delete: bool = True) -> list[tuple[
     return [(BrokerId(broker), request)]
 
 
-def test_replicas_that_are_not_wanted_any_more_may_be_deleted(
+def test_replicas_that_are_not_assigned_any_more_may_be_deleted(
     context: ControllerContext, invariants: Invariants
 ) -> None:
     context.add_broker(Broker(BrokerId(5), 105, ()))
@@ -342,13 +342,13 @@ def test_a_replica_that_is_assigned_is_never_deleted(invariants: Invariants, bro
     broken("I-21", lambda: invariants.check_requests(stop(broker, tp)))
 
 
-def test_a_replica_of_an_earlier_topic_goes_once_though_the_present_one_is_assigned_to_its_broker(
+def test_a_replica_of_an_earlier_topic_is_deleted_once_though_the_present_one_is_assigned_to_its_broker(
     context: ControllerContext, invariants: Invariants
 ) -> None:
     present, three = context.topic_id("t"), BrokerId(3)
     assert present is not None
-    for owed in (None, present):
-        context.pending_deletions.set(three, {T1: owed})
+    for pending_id in (None, present):
+        context.pending_deletions.set(three, {T1: pending_id})
         broken("I-21", lambda: invariants.check_requests(stop(3, T1)))
     context.pending_deletions.set(three, {T1: "an older one"})
     invariants.check_requests(stop(3, T1))
@@ -356,7 +356,7 @@ def test_a_replica_of_an_earlier_topic_goes_once_though_the_present_one_is_assig
     broken("I-20", lambda: invariants.check_requests(stop(3, T1)))
     context.set_leadership(T1, NOW)
 
-    context.pending_deletions.order(three, [T1])
+    context.pending_deletions.note_sent(three, [T1])
 
     broken("I-21", lambda: invariants.check_requests(stop(3, T1)))
 
@@ -366,7 +366,7 @@ def test_a_replica_that_is_in_the_isr_is_never_deleted(context: ControllerContex
     broken("I-20", lambda: invariants.check_requests(stop(3, T0)))
 
 
-def test_replicas_of_a_topic_are_deleted_when_its_deletion_has_begun_and_not_when_it_was_asked_for(
+def test_replicas_of_a_topic_are_deleted_when_its_deletion_has_begun_and_not_when_it_was_requested(
     context: ControllerContext, invariants: Invariants
 ) -> None:
     context.deletions.queue("t")
@@ -376,7 +376,7 @@ def test_replicas_of_a_topic_are_deleted_when_its_deletion_has_begun_and_not_whe
 
 
 @pytest.mark.parametrize("path", ["/brokers/topics/u", "/brokers/topics/u/partitions/0"])
-def test_nothing_is_deleted_of_a_topic_whose_assignment_nobody_can_read(
+def test_nothing_is_deleted_of_a_topic_whose_assignment_cannot_be_decoded(
     context: ControllerContext, invariants: Invariants, path: str
 ) -> None:
     context.put_in_quarantine(path, "not JSON")
@@ -406,7 +406,7 @@ def test_a_request_of_another_term_or_to_another_life_of_a_broker_is_stopped(
     broken(rule, lambda: invariants.check_requests([(BrokerId(broker), wrong)]))
 
 
-def test_brokers_are_never_told_an_older_leadership_than_before_kafka_1188(context: ControllerContext) -> None:
+def test_brokers_are_never_sent_an_older_leadership_than_before_kafka_1188(context: ControllerContext) -> None:
     RequestBatch(OURS, context, inter_broker_listener="X").add_leader_and_isr(ids(1), T0, is_new=False)
     again = RequestBatch(OURS, context, inter_broker_listener="X")
     again.add_leader_and_isr(ids(1, 2), T0, is_new=False)
@@ -414,7 +414,7 @@ def test_brokers_are_never_told_an_older_leadership_than_before_kafka_1188(conte
     broken("I-10", lambda: again.add_leader_and_isr(ids(2), T0, is_new=False))
 
 
-def test_only_a_topic_that_is_said_to_grow_may_get_more_partitions(invariants: Invariants) -> None:
+def test_only_a_growing_topic_may_get_more_partitions(invariants: Invariants) -> None:
     grown = replace(IMAGE, assignments={**IMAGE.assignments, 2: SETTLED})
 
     invariants.check_topics([(grown, IMAGE)], growing={"t"})

@@ -37,7 +37,7 @@ def test_a_broker_that_comes_is_online_at_once(context: ControllerContext, recor
     assert (context.liveness.online(record), context.liveness.offline(record)) == ((B3, B1, B2), ())
 
 
-def test_a_broker_that_shuts_down_is_offline_but_for_those_who_ask_otherwise(
+def test_a_broker_that_shuts_down_is_offline_unless_such_brokers_are_included(
     context: ControllerContext, record: PartitionRecord
 ) -> None:
     context.mark_shutting_down(B1)

@@ -91,7 +91,7 @@ def test_a_bucket_can_be_overdrawn() -> None:
     assert bucket.take(560, 5.0, START_S) == -60.0
 
 
-def test_a_debt_is_kept_when_the_rate_changes() -> None:
+def test_a_negative_balance_is_kept_when_the_rate_changes() -> None:
     bucket = TokenBucket(10.0, START_S)
     bucket.take(30, 2.0, START_S)
 
@@ -150,7 +150,7 @@ def test_the_topics_of_a_strict_request_are_refused_from_the_overdraft_on() -> N
     assert [quota.take(6, START_S) for _ in range(4)] == [True, True, False, False]
 
 
-def test_a_refused_strict_request_tells_when_the_debt_is_repaid() -> None:
+def test_a_refused_strict_request_has_the_time_until_the_balance_is_repaid() -> None:
     quotas = quotas_of({"users/alice": 5.0}, QuotaWindow(samples=100, seconds=1))
     creation(quotas, START_S).take(560, START_S)
     quota = creation(quotas, START_S)
@@ -255,7 +255,7 @@ def test_the_default_of_client_ids_does_not_hold_for_a_client_without_one(path: 
     assert quotas_of({path: 1.0}).rate_of("alice", "") is None
 
 
-def test_nobody_is_limited_without_a_quota() -> None:
+def test_no_client_is_limited_without_a_quota() -> None:
     quota = creation(MutationQuotas(), START_S)
 
     assert quota.take(1_000_000, START_S)
@@ -283,7 +283,7 @@ def test_users_share_the_quota_of_a_client_id() -> None:
 
 
 @pytest.mark.parametrize("path", ["users/<default>", "users/<default>/clients/app"])
-def test_under_a_default_of_users_everybody_has_a_quota_of_his_own(path: str) -> None:
+def test_under_a_default_of_users_each_user_has_a_quota(path: str) -> None:
     quotas = quotas_of({path: 1.0})
     creation(quotas, START_S, user="alice").take(12, START_S)
 
@@ -291,7 +291,7 @@ def test_under_a_default_of_users_everybody_has_a_quota_of_his_own(path: str) ->
 
 
 @pytest.mark.parametrize("path", ["clients/<default>", "users/alice/clients/<default>"])
-def test_under_a_default_of_clients_each_has_a_quota_of_its_own(path: str) -> None:
+def test_under_a_default_of_clients_each_client_has_a_quota(path: str) -> None:
     quotas = quotas_of({path: 1.0})
     creation(quotas, START_S, client="one").take(12, START_S)
 
@@ -306,7 +306,7 @@ def test_a_quota_that_is_taken_away_limits_no_longer() -> None:
     assert creation(quotas, START_S).take(1, START_S)
 
 
-def test_a_debt_survives_a_change_of_the_quota() -> None:
+def test_a_negative_balance_survives_a_change_of_the_quota() -> None:
     quotas = quotas_of({"users/alice": 1.0})
     creation(quotas, START_S).take(100, START_S)
     quotas.set_rate(entity("users/alice"), 2.0)
@@ -314,7 +314,7 @@ def test_a_debt_survives_a_change_of_the_quota() -> None:
     assert not creation(quotas, START_S + 1).take(1, START_S + 1)
 
 
-def test_a_debt_is_forgotten_after_an_hour_without_a_mutation() -> None:
+def test_a_negative_balance_is_forgotten_after_an_hour_without_a_mutation() -> None:
     quotas = quotas_of({"users/alice": 1.0})
     creation(quotas, START_S).take(1_000_000, START_S)
     later = START_S + IDLE_S + 1
@@ -322,7 +322,7 @@ def test_a_debt_is_forgotten_after_an_hour_without_a_mutation() -> None:
     assert creation(quotas, later).take(1, later)
 
 
-def test_a_debt_is_remembered_for_an_hour_without_a_mutation() -> None:
+def test_a_negative_balance_is_remembered_for_an_hour_without_a_mutation() -> None:
     quotas = quotas_of({"users/alice": 1.0})
     creation(quotas, START_S).take(1_000_000, START_S)
 
@@ -349,7 +349,7 @@ def test_names_are_written_as_kafka_writes_them(name: str, sanitized: str) -> No
     assert sanitize(name) == sanitized
 
 
-def test_a_user_who_is_called_like_the_default_has_no_say_over_the_others() -> None:
+def test_a_user_named_like_the_default_does_not_limit_other_users() -> None:
     quotas = quotas_of({f"users/{sanitize(DEFAULT_ENTITY)}": 1.0})
 
     assert (quotas.rate_of("alice", "app"), quotas.rate_of(DEFAULT_ENTITY, "app")) == (None, 1.0)
@@ -380,6 +380,6 @@ def test_rates_are_read_as_java_reads_them(text: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "fast", "NaN", "-1", "-Infinity", "1_000", "٣", "1,5", "inf"])
-def test_what_is_no_rate_is_refused(text: str) -> None:
+def test_a_text_that_is_no_rate_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="controller_mutation_rate"):
         parse_rate(text)

@@ -20,7 +20,7 @@ def topic(*assignments: tuple[int, ...]) -> dict[int, ReplicaAssignment]:
     return {index: ReplicaAssignment(tuple(map(BrokerId, replicas))) for index, replicas in enumerate(assignments)}
 
 
-def wish(total: int, *assignments: tuple[int, ...]) -> GrowthRequest:
+def request(total: int, *assignments: tuple[int, ...]) -> GrowthRequest:
     return GrowthRequest("orders", total, tuple(tuple(map(BrokerId, replicas)) for replicas in assignments))
 
 
@@ -43,7 +43,7 @@ def test_the_order_in_which_brokers_are_known_does_not_matter() -> None:
 
 
 def test_a_given_assignment_is_taken_for_the_new_partitions_in_order() -> None:
-    assert plan_growth(wish(4, (1, 2), (3, 2)), TWO_PARTITIONS, THREE) == ("orders", {2: (1, 2), 3: (3, 2)}, 4)
+    assert plan_growth(request(4, (1, 2), (3, 2)), TWO_PARTITIONS, THREE) == ("orders", {2: (1, 2), 3: (3, 2)}, 4)
 
 
 REFUSED = {
@@ -61,35 +61,35 @@ REFUSED = {
         f"Number of partitions must not be larger than {MAX_PARTITIONS}.",
     ),
     "unknown brokers": (
-        wish(4, (9, 1), (8, 9)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(4, (9, 1), (8, 9)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Unknown broker(s) in replica assignment: 9, 8.",
     ),
     "an id of ours": (
-        wish(3, (1, 2_000_000_000)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(3, (1, 2_000_000_000)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Unknown broker(s) in replica assignment: 2000000000.",
     ),
     "too few lists": (
-        wish(4, (1, 2)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(4, (1, 2)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Increasing the number of partitions by 2 but 1 assignments provided.",
     ),
     "too many lists": (
-        wish(3, (1, 2), (2, 3)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(3, (1, 2), (2, 3)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Increasing the number of partitions by 1 but 2 assignments provided.",
     ),
     "no lists": (
-        wish(3), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(3), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Increasing the number of partitions by 1 but 0 assignments provided.",
     ),
     "an empty list": (
-        wish(4, (1, 2), ()), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(4, (1, 2), ()), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Cannot have replication factor of 0 for partition id 3.",
     ),
     "a broker twice": (
-        wish(3, (1, 1)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(3, (1, 1)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         "Duplicate brokers not allowed in replica assignment: 1, 1 for partition id 2.",
     ),
     "other replication factors": (
-        wish(5, (1,), (1, 2), (1, 2, 3)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        request(5, (1,), (1, 2), (1, 2, 3)), KafkaError.INVALID_REPLICA_ASSIGNMENT,
         ("Inconsistent replication factor between partitions, partition 0 has 2 while partitions [2, 4] have "
         "replication factors [1, 3], respectively."),
     ),
@@ -101,7 +101,7 @@ def test_a_broken_rule_is_answered_in_kafkas_words(wanted: GrowthRequest, error:
     assert plan_growth(wanted, TWO_PARTITIONS, THREE) == Refusal(error, text)
 
 
-def test_a_topic_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_topic_is_refused() -> None:
     assert plan_growth(GrowthRequest("orders", 3), {}, THREE) == (
         KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
         "The topic 'orders' does not exist.",
@@ -126,14 +126,14 @@ def test_a_topic_that_is_being_reassigned_is_refused_before_its_count_is_looked_
     )
 
 
-def test_brokers_with_and_without_rack_fail_without_a_word_as_in_the_peer() -> None:
+def test_brokers_with_and_without_rack_fail_without_a_text_as_in_kafka() -> None:
     mixed: dict[BrokerId, str | None] = {BrokerId(1): "a", BrokerId(2): None}
 
     assert plan_growth(GrowthRequest("orders", 3), TWO_PARTITIONS, mixed) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (0, 2)])
-def test_a_topic_with_a_gap_is_left_alone(numbers: tuple[int, ...]) -> None:
+def test_a_topic_with_a_gap_is_not_changed(numbers: tuple[int, ...]) -> None:
     gap = dict.fromkeys(numbers, ReplicaAssignment((BrokerId(1),)))
 
     assert plan_growth(GrowthRequest("orders", 3), gap, THREE) == (
@@ -149,7 +149,7 @@ def test_with_fewer_live_brokers_than_replicas_there_is_no_place() -> None:
     )
 
 
-def test_a_first_partition_without_replicas_gives_nothing_to_go_by() -> None:
+def test_a_first_partition_without_replicas_gives_no_replication_factor() -> None:
     assert plan_growth(GrowthRequest("orders", 3), topic(()), THREE) == (
         KafkaError.INVALID_REPLICATION_FACTOR,
         "Replication factor must be larger than 0.",

@@ -1,4 +1,4 @@
-"""What is left alone because a znode cannot be understood."""
+"""Topics and partitions in quarantine, because a znode cannot be decoded."""
 
 import pytest
 
@@ -24,6 +24,6 @@ def test_a_partition_is_not_in_doubt_for_another_one_or_when_it_is_understood_ag
     context.put_in_quarantine(f"{TOPIC}/partitions/1", "not JSON")
     assert not is_in_doubt(context, tp("t"))
 
-    context.release(f"{TOPIC}/partitions/1")
+    context.take_out_of_quarantine(f"{TOPIC}/partitions/1")
 
     assert not is_in_doubt(context, tp("t", 1))

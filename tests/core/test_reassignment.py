@@ -84,7 +84,7 @@ def test_what_is_added_was_not_there_and_what_is_removed_is_not_wanted(
 
 
 @given(assignments, replicas)
-def test_the_same_wish_twice_changes_nothing_more(current: ReplicaAssignment, target: Brokers) -> None:
+def test_the_same_target_twice_changes_nothing_more(current: ReplicaAssignment, target: Brokers) -> None:
     once = reassign_to(current, target)
 
     assert reassign_to(once, target) == once
@@ -110,12 +110,12 @@ def test_a_change_of_mind_drops_only_what_was_being_added(current: ReplicaAssign
 UNDER_WAY = reassign_to(ReplicaAssignment(ids(1, 2)), ids(2, 3))
 
 
-def test_a_target_has_caught_up_when_all_of_it_is_in_sync_whoever_else_is() -> None:
+def test_a_target_has_caught_up_when_all_of_it_is_in_sync_whatever_else_is() -> None:
     assert is_caught_up(UNDER_WAY, ids(1, 2, 3))
     assert not is_caught_up(UNDER_WAY, ids(1, 2))
 
 
-def test_a_target_of_which_nobody_is_online_is_waited_for() -> None:
+def test_a_target_without_an_online_replica_is_waited_for() -> None:
     assert may_complete(UNDER_WAY, ids(1, 2, 3), ids(1, 3))
     assert not may_complete(UNDER_WAY, ids(1, 2, 3), ids(1))
 
@@ -171,17 +171,17 @@ def test_the_leader_may_be_dropped_if_another_that_is_in_sync_and_online_remains
     assert loss_by_dropping(ids(3), ORIGIN, led_by(3, 3, 1), ids(1, 3)) is None
 
 
-def test_the_leader_may_not_be_dropped_if_of_those_that_remain_nobody_is_online_kafka_14808() -> None:
+def test_the_leader_may_not_be_dropped_if_no_remaining_in_sync_replica_is_online_kafka_14808() -> None:
     assert loss_by_dropping(ids(3), ORIGIN, led_by(3, 3, 1), ids(2, 3)) == (
-        "leader 3 would go, and of those in sync that remain, [1], nobody is online"
+        "leader 3 would be removed, and no in-sync replica that remains is online: [1]"
     )
 
 
 def test_the_last_replica_that_is_in_sync_is_never_dropped_kafka_14808() -> None:
     loss = loss_by_dropping(ids(3), ORIGIN, led_by(-1, 3), ids(1, 2))
 
-    assert loss == "nobody who is in sync would remain: the ISR is [3]"
+    assert loss == "no in-sync replica would remain: the ISR is [3]"
 
 
-def test_a_partition_without_leader_loses_nothing_by_a_change_of_mind() -> None:
+def test_a_partition_without_leader_loses_nothing_by_a_new_target() -> None:
     assert loss_by_dropping(ids(3), ORIGIN, led_by(-1, 3, 1), ()) is None

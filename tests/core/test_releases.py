@@ -16,7 +16,7 @@ def test_a_peer_that_serves_none_of_the_versions_has_no_release() -> None:
     assert release_of({4: (0, 5), 18: (0, 3)}) is None
 
 
-def test_every_release_from_the_oldest_to_the_newest_can_be_told() -> None:
+def test_every_release_from_the_oldest_to_the_newest_can_be_recognized() -> None:
     assert list(FIRST_SEEN) == sorted(FIRST_SEEN)
     assert (min(FIRST_SEEN), max(FIRST_SEEN)) == (OLDEST, NEWEST)
 

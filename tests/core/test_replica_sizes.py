@@ -1,4 +1,4 @@
-"""How far replicas have come: rates are smoothed, and an end is told only where everything that it takes is known."""
+"""The sizes of replicas: rates are smoothed, and an end is computed only if everything that it needs is known."""
 
 import pytest
 
@@ -9,7 +9,7 @@ T = TopicPartition("t", 0)
 ONE, TWO = BrokerId(1), BrokerId(2)
 
 
-def told(*rounds: tuple[float, int, int], lag: int = 9) -> SizesView:
+def sizes_after(*rounds: tuple[float, int, int], lag: int = 9) -> SizesView:
     """After rounds of answers: seconds, bytes of the leader 1, bytes of the new replica 2."""
     book = SizeBook()
     for now, leader, replica in rounds:
@@ -18,21 +18,21 @@ def told(*rounds: tuple[float, int, int], lag: int = 9) -> SizesView:
     return book.view()
 
 
-def test_nothing_is_known_before_a_broker_has_told() -> None:
+def test_nothing_is_known_before_a_broker_has_answered() -> None:
     assert NO_SIZES.size(T, ONE) is None
     assert NO_SIZES.bytes_left(T, ONE, TWO) is None
     assert NO_SIZES.eta_s(T, ONE, TWO) is None
 
 
 def test_one_answer_gives_what_is_left_but_no_rate_and_no_end() -> None:
-    view = told((0, 1000, 400))
+    view = sizes_after((0, 1000, 400))
 
     assert view.bytes_left(T, ONE, TWO) == 600
     assert view.eta_s(T, ONE, TWO) is None
 
 
 def test_two_answers_give_a_rate_and_an_end() -> None:
-    view = told((0, 1000, 400), (5, 1000, 500))
+    view = sizes_after((0, 1000, 400), (5, 1000, 500))
 
     size = view.size(T, TWO)
     assert size is not None
@@ -41,15 +41,15 @@ def test_two_answers_give_a_rate_and_an_end() -> None:
 
 
 def test_a_leader_that_grows_as_fast_is_never_caught_up_with() -> None:
-    assert told((0, 1000, 400), (5, 1100, 500)).eta_s(T, ONE, TWO) is None
+    assert sizes_after((0, 1000, 400), (5, 1100, 500)).eta_s(T, ONE, TWO) is None
 
 
 def test_a_replica_that_stands_still_has_no_end() -> None:
-    assert told((0, 1000, 400), (5, 1000, 400)).eta_s(T, ONE, TWO) is None
+    assert sizes_after((0, 1000, 400), (5, 1000, 400)).eta_s(T, ONE, TWO) is None
 
 
 def test_the_rate_follows_what_happens_now_more_than_what_was() -> None:
-    view = told((0, 9000, 0), (30, 9000, 3000), (60, 9000, 3000))
+    view = sizes_after((0, 9000, 0), (30, 9000, 3000), (60, 9000, 3000))
 
     size = view.size(T, TWO)
     assert size is not None
@@ -57,25 +57,25 @@ def test_the_rate_follows_what_happens_now_more_than_what_was() -> None:
 
 
 def test_a_replica_that_begins_anew_has_no_rate() -> None:
-    size = told((0, 9, 500), (5, 9, 0)).size(T, TWO)
+    size = sizes_after((0, 9, 500), (5, 9, 0)).size(T, TWO)
 
     assert size is not None
     assert size.bytes_per_s is None
 
 
-def test_a_replica_that_says_it_lacks_nothing_may_not_have_heard_of_the_rest() -> None:
-    view = told((0, 1000, 400), (5, 1000, 500), lag=0)
+def test_a_replica_without_lag_may_not_know_of_the_rest() -> None:
+    view = sizes_after((0, 1000, 400), (5, 1000, 500), lag=0)
 
     assert (view.bytes_left(T, ONE, TWO), view.eta_s(T, ONE, TWO)) == (500, 25)
 
 
 def test_a_replica_that_is_as_large_is_at_its_end() -> None:
-    view = told((0, 1000, 900), (5, 1000, 1010))
+    view = sizes_after((0, 1000, 900), (5, 1000, 1010))
 
     assert (view.bytes_left(T, ONE, TWO), view.eta_s(T, ONE, TWO)) == (0, 0.0)
 
 
-def test_who_does_not_answer_is_named_and_what_it_told_stays() -> None:
+def test_a_broker_that_does_not_answer_is_named_and_its_earlier_answer_stays() -> None:
     book = SizeBook()
     book.take(ONE, {T: (5, 0)}, 0)
     book.fail(ONE, "refused")
@@ -86,7 +86,7 @@ def test_who_does_not_answer_is_named_and_what_it_told_stays() -> None:
     assert book.view().failures == {}
 
 
-def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
+def test_replicas_that_are_not_asked_for_any_more_are_forgotten() -> None:
     book = SizeBook()
     book.take(ONE, {T: (5, 0)}, 0)
     book.take(TWO, {T: (5, 0)}, 0)

@@ -38,5 +38,5 @@ def test_equal_states_are_one_object_whatever_the_way_there(steps: list[tuple[Br
 
 
 @pytest.mark.parametrize("broker", [B1, B2])
-def test_a_replica_that_was_never_heard_of_does_not_exist(broker: BrokerId) -> None:
+def test_an_unknown_replica_does_not_exist(broker: BrokerId) -> None:
     assert ReplicaStates.nothing()[broker] is ReplicaState.NON_EXISTENT

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import (
     AN_AUTHORIZER,
     AUTO_REBALANCE,
@@ -28,13 +28,13 @@ from tests.fakes.disagreements import COMMON, DISAGREEMENTS, Disagreement, title
 ALL = {BrokerId(1): 11, BrokerId(2): 12, BrokerId(3): 13}
 
 
-def says(broker: int, **changed: str) -> dict[BrokerId, Answer]:
+def answer_of(broker: int, **changed: str) -> dict[BrokerId, SettingsAnswer]:
     """The answer of a broker; settings that differ from the others are named with underscores."""
     values = {**COMMON, **{name.replace("_", "."): value for name, value in changed.items()}}
-    return {BrokerId(broker): Answer(ALL.get(BrokerId(broker), 99), understood(values))}
+    return {BrokerId(broker): SettingsAnswer(ALL.get(BrokerId(broker), 99), understood(values))}
 
 
-def told(*answers: Mapping[BrokerId, Answer], book: SettingsBook | None = None) -> SettingsBook:
+def book_of(*answers: Mapping[BrokerId, SettingsAnswer], book: SettingsBook | None = None) -> SettingsBook:
     """A book in which these brokers answered, and no other broker is registered."""
     found = book or SettingsBook()
     together = {broker: answer for each in answers for broker, answer in each.items()}
@@ -42,9 +42,9 @@ def told(*answers: Mapping[BrokerId, Answer], book: SettingsBook | None = None) 
     return found
 
 
-def raised(version: str, *brokers: int) -> dict[BrokerId, Answer]:
+def answers_of_version(version: str, *brokers: int) -> dict[BrokerId, SettingsAnswer]:
     """Answers of these brokers with this protocol version."""
-    return {b: a for broker in brokers for b, a in says(broker, inter_broker_protocol_version=version).items()}
+    return {b: a for broker in brokers for b, a in answer_of(broker, inter_broker_protocol_version=version).items()}
 
 
 ALL_REASONS = {**MUST_BE_FALSE, **MUST_BE_ABSENT}
@@ -58,7 +58,7 @@ def test_every_setting_is_in_the_table_of_thirty_disagreements() -> None:
 @pytest.mark.parametrize("case", DISAGREEMENTS, ids=title)
 def test_where_one_broker_differs_the_safer_value_or_the_majority_counts(case: Disagreement) -> None:
     agreed = {case.name: case.agreed}
-    book = told(says(1, **agreed), says(2, **agreed), says(3, **{case.name: case.other}))
+    book = book_of(answer_of(1, **agreed), answer_of(2, **agreed), answer_of(3, **{case.name: case.other}))
 
     resolved = book.current.settings[case.name]
 
@@ -66,8 +66,8 @@ def test_where_one_broker_differs_the_safer_value_or_the_majority_counts(case: D
     assert book.current.problems == {case.name: case.problem}
 
 
-def test_what_all_brokers_say_is_used_and_nothing_is_the_matter() -> None:
-    book = told(says(1), says(2), says(3))
+def test_the_common_value_of_all_brokers_is_used_without_a_problem() -> None:
+    book = book_of(answer_of(1), answer_of(2), answer_of(3))
 
     assert book.current.values == COMMON
     assert {resolved.source for resolved in book.current.settings.values()} == {Source.BROKERS}
@@ -89,9 +89,9 @@ def test_an_answer_with_a_value_that_makes_no_sense_is_no_answer(name: str, valu
         understood({**COMMON, name: value})
 
 
-def test_what_is_configured_here_wins_and_the_difference_names_both() -> None:
-    book = told(
-        says(1), says(2), says(3, default_replication_factor="2"),
+def test_the_configured_value_wins_and_the_problem_names_both() -> None:
+    book = book_of(
+        answer_of(1), answer_of(2), answer_of(3, default_replication_factor="2"),
         book=SettingsBook({REPLICATION_FACTOR: Configured("5", "/etc/controllerd/prod.toml")}),
     )  # fmt: skip
 
@@ -105,12 +105,12 @@ def test_what_is_configured_here_wins_and_the_difference_names_both() -> None:
 
 
 def test_two_spellings_of_a_version_are_the_same() -> None:
-    book = told(raised("3.9", 1), raised("3.9-IV0", 2), raised("3.9.1", 3))
+    book = book_of(answers_of_version("3.9", 1), answers_of_version("3.9-IV0", 2), answers_of_version("3.9.1", 3))
 
     assert book.current.problems == {}
 
 
-def test_while_nobody_has_said_anything_nothing_is_done_that_could_harm() -> None:
+def test_before_any_answer_settings_have_values_that_do_no_harm() -> None:
     book = SettingsBook()
 
     assert not book.policy.auto_leader_rebalance_enable
@@ -126,39 +126,39 @@ def test_while_nobody_has_said_anything_nothing_is_done_that_could_harm() -> Non
 # -- the protocol version ----------------------------------------------------------------------------------------------
 
 
-def test_a_version_that_zookeeper_showed_does_not_fall_to_a_kept_or_a_told_one_that_is_lower() -> None:
+def test_a_version_that_zookeeper_showed_does_not_fall_to_a_lower_kept_or_answered_one() -> None:
     book = SettingsBook()
     book.recall(Remembered({}, "2.7-IV2"))
 
     book.note_evidence("2.8-IV0")
-    told(raised("2.7", 1, 2, 3), book=book)
+    book_of(answers_of_version("2.7", 1, 2, 3), book=book)
 
     assert book.current.values[PROTOCOL_VERSION] == "2.8-IV0"
 
 
 def test_the_protocol_version_rises_by_itself_when_the_last_broker_was_raised() -> None:
-    book = told(raised("2.8", 1, 2, 3))
+    book = book_of(answers_of_version("2.8", 1, 2, 3))
 
-    told(raised("3.9", 1, 2), raised("2.8", 3), book=book)
+    book_of(answers_of_version("3.9", 1, 2), answers_of_version("2.8", 3), book=book)
     assert (book.current.values[PROTOCOL_VERSION], book.features.leader_recovery) == ("2.8", False)
-    told(raised("3.9", 1, 2, 3), book=book)
+    book_of(answers_of_version("3.9", 1, 2, 3), book=book)
 
     assert (book.current.values[PROTOCOL_VERSION], book.features.leader_recovery) == ("3.9", True)
 
 
 def test_the_protocol_version_does_not_rise_while_a_live_broker_has_not_answered_in_this_life() -> None:
-    book = told(raised("2.8", 1, 2, 3))
+    book = book_of(answers_of_version("2.8", 1, 2, 3))
 
-    book.take(raised("3.9", 1, 2), ALL)
+    book.take(answers_of_version("3.9", 1, 2), ALL)
     book.take({}, {**ALL, BrokerId(3): 33})
 
     assert book.current.values[PROTOCOL_VERSION] == "2.8"
 
 
 def test_the_protocol_version_never_falls_by_itself() -> None:
-    book = told(raised("3.9", 1, 2, 3))
+    book = book_of(answers_of_version("3.9", 1, 2, 3))
 
-    told(raised("3.9", 1, 2), raised("2.7", 3), book=book)
+    book_of(answers_of_version("3.9", 1, 2), answers_of_version("2.7", 3), book=book)
 
     assert book.current.values[PROTOCOL_VERSION] == "3.9"
     assert book.current.problems == {
@@ -166,8 +166,8 @@ def test_the_protocol_version_never_falls_by_itself() -> None:
     }
 
 
-def test_a_version_below_those_that_are_served_is_an_alarm_that_names_the_lowest_of_them() -> None:
-    book = told(raised("3.9", 2, 3), raised("1.1", 1))
+def test_a_version_below_the_served_ones_is_an_alarm_that_names_the_lowest_served() -> None:
+    book = book_of(answers_of_version("3.9", 2, 3), answers_of_version("1.1", 1))
 
     assert book.current.values[PROTOCOL_VERSION] == "2.0"
     assert book.current.problems[PROTOCOL_VERSION] == (
@@ -177,12 +177,12 @@ def test_a_version_below_those_that_are_served_is_an_alarm_that_names_the_lowest
 
 
 def test_the_protocol_version_of_before_is_kept_beyond_a_restart() -> None:
-    before = told(raised("3.9", 1, 2, 3))
+    before = book_of(answers_of_version("3.9", 1, 2, 3))
     book = SettingsBook()
     book.recall(before.remembered())
 
     assert book.current.values[PROTOCOL_VERSION] == "3.9"
-    told(raised("2.8", 1, 2, 3), book=book)
+    book_of(answers_of_version("2.8", 1, 2, 3), book=book)
     assert book.current.values[PROTOCOL_VERSION] == "3.9"
 
 
@@ -190,7 +190,7 @@ def test_an_operator_lowers_the_protocol_version_by_configuring_it() -> None:
     book = SettingsBook({PROTOCOL_VERSION: Configured("2.8", "flag")})
     book.recall(Remembered({}, "3.9"))
 
-    told(raised("2.8", 1, 2, 3), book=book)
+    book_of(answers_of_version("2.8", 1, 2, 3), book=book)
 
     assert book.current.values[PROTOCOL_VERSION] == "2.8"
     assert book.remembered().protocol_version == "2.8"
@@ -200,12 +200,12 @@ def test_until_all_brokers_have_answered_zookeeper_says_what_the_version_was_at_
     book = SettingsBook()
 
     book.note_evidence("2.8-IV0")
-    book.take(raised("3.9", 1), ALL)
+    book.take(answers_of_version("3.9", 1), ALL)
 
     assert (book.features.topic_ids, book.features.leader_recovery) == (True, False)
     assert book.current.problems == {}
     assert book.current.settings[PROTOCOL_VERSION].source is Source.ZOOKEEPER
-    book.take(raised("3.9", 2, 3), ALL)
+    book.take(answers_of_version("3.9", 2, 3), ALL)
     assert book.features.leader_recovery
 
 
@@ -213,7 +213,7 @@ def test_brokers_that_say_less_than_zookeeper_shows_do_not_lower_the_version() -
     book = SettingsBook()
     book.note_evidence("2.8-IV0")
 
-    told(raised("2.7", 1, 2, 3), book=book)
+    book_of(answers_of_version("2.7", 1, 2, 3), book=book)
 
     assert book.features.topic_ids
     assert PROTOCOL_VERSION in book.current.problems
@@ -222,9 +222,9 @@ def test_brokers_that_say_less_than_zookeeper_shows_do_not_lower_the_version() -
 # -- what is known, and for how long -----------------------------------------------------------------------------------
 
 
-def test_what_brokers_said_last_is_used_while_none_answers() -> None:
+def test_the_last_answers_of_brokers_are_used_while_none_answers() -> None:
     book = SettingsBook()
-    book.recall(told(says(1), says(2)).remembered())
+    book.recall(book_of(answer_of(1), answer_of(2)).remembered())
     book.take({}, ALL)
 
     assert book.policy.default_replication_factor == 3
@@ -232,19 +232,19 @@ def test_what_brokers_said_last_is_used_while_none_answers() -> None:
 
 
 def test_an_answer_of_a_broker_that_is_not_registered_changes_nothing() -> None:
-    book = told(says(1))
+    book = book_of(answer_of(1))
 
-    book.take(says(9, delete_topic_enable="false"), {BrokerId(1): 11})
+    book.take(answer_of(9, delete_topic_enable="false"), {BrokerId(1): 11})
 
     assert book.policy.delete_topic_enable
 
 
 def test_the_same_answers_are_no_news() -> None:
-    book = told(says(1), says(2))
+    book = book_of(answer_of(1), answer_of(2))
     registered = {BrokerId(1): 11, BrokerId(2): 12}
 
-    assert not book.would_change({**says(1), **says(2)}, registered)
-    assert book.would_change(says(1, num_partitions="7"), registered)
+    assert not book.would_change({**answer_of(1), **answer_of(2)}, registered)
+    assert book.would_change(answer_of(1, num_partitions="7"), registered)
     assert book.would_change({}, {BrokerId(1): 11})
 
 
@@ -252,16 +252,16 @@ def test_the_same_answers_are_no_news() -> None:
 
 
 @pytest.mark.parametrize("name", [*MUST_BE_FALSE, *MUST_BE_ABSENT])
-def test_one_broker_with_what_we_would_get_round_is_enough_to_refuse(name: str) -> None:
+def test_one_broker_with_a_rule_that_we_do_not_enforce_is_enough_to_refuse(name: str) -> None:
     value = "true" if name in MUST_BE_FALSE else "org.example.Rules"
 
-    book = told(says(1), says(2, **{name: value}))
+    book = book_of(answer_of(1), answer_of(2, **{name: value}))
 
     assert book.current.refusal == f"{name} (broker 2): {ALL_REASONS[name]}"
 
 
 def test_a_broker_that_does_not_let_us_read_its_settings_has_an_authorizer() -> None:
-    book = told(says(1, authorizer_class_name=AN_AUTHORIZER))
+    book = book_of(answer_of(1, authorizer_class_name=AN_AUTHORIZER))
 
     assert book.current.refusal is not None
     assert book.current.refusal.startswith("authorizer.class.name (broker 1): ACLs are not enforced")
@@ -269,20 +269,20 @@ def test_a_broker_that_does_not_let_us_read_its_settings_has_an_authorizer() -> 
 
 @pytest.mark.parametrize("name", [UNCLEAN, DELETE_TOPICS, AUTO_REBALANCE, TIERED_STORAGE])
 def test_a_switch_stays_off_when_the_broker_that_turned_it_off_is_gone(name: str) -> None:
-    book = told(says(1), says(2), says(3, **{name.replace(".", "_"): "false"}))
+    book = book_of(answer_of(1), answer_of(2), answer_of(3, **{name.replace(".", "_"): "false"}))
     two = {broker: ALL[broker] for broker in (BrokerId(1), BrokerId(2))}
 
     book.take({}, two)
     kept = SettingsBook()
     kept.recall(book.remembered())
-    kept.take({**says(1), **says(2)}, two)
+    kept.take({**answer_of(1), **answer_of(2)}, two)
 
     for each in (book, kept):
         assert not each.current.is_on(name)
         assert each.current.settings[name].source is Source.SAFER
         assert "last answer of broker 3, now gone" in each.current.problems[name]
 
-    book.take(says(3), ALL)
+    book.take(answer_of(3), ALL)
 
     assert book.current.is_on(name)
     assert book.current.problems == {}
@@ -291,27 +291,27 @@ def test_a_switch_stays_off_when_the_broker_that_turned_it_off_is_gone(name: str
 @pytest.mark.parametrize("name", sorted(ALL_REASONS))
 def test_a_setting_that_refuses_the_role_counts_until_its_broker_has_answered_again(name: str) -> None:
     value = "true" if name in MUST_BE_FALSE else "org.example.Rules"
-    book = told(says(1), says(2, **{name: value}))
+    book = book_of(answer_of(1), answer_of(2, **{name: value}))
 
-    book.take(says(1), {BrokerId(1): 11})
+    book.take(answer_of(1), {BrokerId(1): 11})
     later = SettingsBook()
     later.recall(book.remembered())
-    later.take(says(1), {BrokerId(1): 11})
+    later.take(answer_of(1), {BrokerId(1): 11})
 
     for each in (book, later):
         assert each.current.refusal is not None
         assert each.current.refusal.startswith(f"{name} (broker 2, by its last answer)")
-        each.take(says(1) | says(2), {BrokerId(1): 11, BrokerId(2): 12})
+        each.take(answer_of(1) | answer_of(2), {BrokerId(1): 11, BrokerId(2): 12})
         assert each.current.refusal is None
 
 
 def test_unclean_elections_wait_for_a_broker_that_has_never_answered() -> None:
     book = SettingsBook()
-    book.take(says(1, unclean_leader_election_enable="true"), {BrokerId(1): 11, BrokerId(2): 12})
+    book.take(answer_of(1, unclean_leader_election_enable="true"), {BrokerId(1): 11, BrokerId(2): 12})
     found = book.current.settings[UNCLEAN]
     assert (found.value, found.source, found.problem) == ("false", Source.WAITING, None)
 
-    both = says(1, unclean_leader_election_enable="true") | says(2, unclean_leader_election_enable="true")
+    both = answer_of(1, unclean_leader_election_enable="true") | answer_of(2, unclean_leader_election_enable="true")
     book.take(both, {BrokerId(1): 11, BrokerId(2): 12})
 
     assert book.current.settings[UNCLEAN].value == "true"
@@ -320,9 +320,11 @@ def test_unclean_elections_wait_for_a_broker_that_has_never_answered() -> None:
 def test_it_is_the_broker_without_an_answer_that_keeps_unclean_elections_off_whatever_it_said_before() -> None:
     """The files of all brokers said no; then the dynamic default was set, and broker 2, which restarted, is silent."""
     one, two = BrokerId(1), BrokerId(2)
-    book = told(says(1, unclean_leader_election_enable="false"), says(2, unclean_leader_election_enable="false"))
+    book = book_of(
+        answer_of(1, unclean_leader_election_enable="false"), answer_of(2, unclean_leader_election_enable="false")
+    )
     book.expect({two: 99})
-    (yes,) = says(1, unclean_leader_election_enable="true").values()
+    (yes,) = answer_of(1, unclean_leader_election_enable="true").values()
 
     book.take({one: yes._replace(hidden={UNCLEAN: "false"})}, {one: ALL[one], two: 99})
 
@@ -330,8 +332,10 @@ def test_it_is_the_broker_without_an_answer_that_keeps_unclean_elections_off_wha
     assert (book.current.settings[UNCLEAN].source, book.current.unclean.awaited) == (Source.WAITING, (two,))
 
 
-def test_a_broker_that_is_gone_and_has_not_been_heard_is_waited_for() -> None:
-    book = told(says(1, unclean_leader_election_enable="true"), says(2, unclean_leader_election_enable="true"))
+def test_a_broker_that_is_gone_and_has_not_answered_is_waited_for() -> None:
+    book = book_of(
+        answer_of(1, unclean_leader_election_enable="true"), answer_of(2, unclean_leader_election_enable="true")
+    )
     book.expect({BrokerId(2): 99})
 
     book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
@@ -342,7 +346,7 @@ def test_a_broker_that_is_gone_and_has_not_been_heard_is_waited_for() -> None:
 
 def test_a_broker_that_was_left_out_for_a_while_comes_back_in_the_same_life_with_its_answer() -> None:
     """Its registration could not be understood for a while."""
-    book = told(says(1), says(2))
+    book = book_of(answer_of(1), answer_of(2))
     lives = {broker: ALL[broker] for broker in (BrokerId(1), BrokerId(2))}
     book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
 
@@ -357,9 +361,9 @@ def test_a_broker_that_was_left_out_for_a_while_comes_back_in_the_same_life_with
 def test_a_broker_is_not_waited_for_that_answered_in_a_later_life_than_the_one_in_which_it_was_served() -> None:
     """The instance led, stood by while the broker was restarted and answered, and leads again when it is gone."""
     yes = {"unclean_leader_election_enable": "true"}
-    book = told(says(1, **yes), says(2, **yes))
+    book = book_of(answer_of(1, **yes), answer_of(2, **yes))
     book.expect({BrokerId(1): ALL[BrokerId(1)], BrokerId(2): ALL[BrokerId(2)]})
-    (answer,) = says(2, **yes).values()
+    (answer,) = answer_of(2, **yes).values()
     book.take({BrokerId(2): answer._replace(broker_epoch=99)}, {BrokerId(1): ALL[BrokerId(1)], BrokerId(2): 99})
 
     book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
@@ -368,7 +372,7 @@ def test_a_broker_is_not_waited_for_that_answered_in_a_later_life_than_the_one_i
 
 
 def test_the_answers_of_earlier_lives_are_a_cache() -> None:
-    book = told(says(1))
+    book = book_of(answer_of(1))
 
     book.expect({BrokerId(1): 99})
 
@@ -377,7 +381,7 @@ def test_the_answers_of_earlier_lives_are_a_cache() -> None:
 
 @pytest.mark.parametrize("before", ["true", "false"])
 def test_while_no_live_broker_has_answered_in_its_present_life_unclean_elections_wait(before: str) -> None:
-    book = told(says(1, unclean_leader_election_enable=before))
+    book = book_of(answer_of(1, unclean_leader_election_enable=before))
 
     book.expect({BrokerId(1): 99})
 
@@ -385,7 +389,9 @@ def test_while_no_live_broker_has_answered_in_its_present_life_unclean_elections
 
 
 def test_a_broker_that_is_back_and_silent_after_it_said_no_is_not_called_gone() -> None:
-    book = told(says(1, unclean_leader_election_enable="true"), says(2, unclean_leader_election_enable="false"))
+    book = book_of(
+        answer_of(1, unclean_leader_election_enable="true"), answer_of(2, unclean_leader_election_enable="false")
+    )
     book.take({}, {BrokerId(1): ALL[BrokerId(1)]})
     assert book.current.settings[UNCLEAN].decided_by == (2,)
 
@@ -396,7 +402,7 @@ def test_a_broker_that_is_back_and_silent_after_it_said_no_is_not_called_gone() 
     assert not book.current.unclean.is_on
 
 
-def test_brokers_are_awaited_that_have_never_answered_anybody() -> None:
+def test_brokers_that_never_answered_are_awaited() -> None:
     book = SettingsBook()
 
     book.expect({BrokerId(1): 11})
@@ -405,7 +411,7 @@ def test_brokers_are_awaited_that_have_never_answered_anybody() -> None:
 
 
 def test_a_size_of_a_broker_that_is_gone_is_forgotten() -> None:
-    book = told(says(1), says(2), says(3, num_partitions="9"))
+    book = book_of(answer_of(1), answer_of(2), answer_of(3, num_partitions="9"))
 
     book.take({}, {broker: ALL[broker] for broker in (BrokerId(1), BrokerId(2))})
 

@@ -33,11 +33,11 @@ def test_a_replica_that_is_being_added_receives_and_does_not_send() -> None:
     assert wanted["topics/t"] == {L_LIST: "0:1,0:2", F_LIST: "0:3"}
 
 
-def test_a_move_that_copies_nothing_bounds_nobody() -> None:
+def test_a_move_that_copies_nothing_limits_no_broker() -> None:
     assert wanted_bounds(1000, [(tp(0), ReplicaAssignment(ids(1, 2)), ids(2, 1))]) == {}
 
 
-def test_what_was_there_is_remembered_and_other_keys_stay() -> None:
+def test_the_former_value_is_remembered_and_other_keys_stay() -> None:
     plan = plan_bounds({"brokers/1": {L_RATE: "9"}}, {"brokers/1": {"other": "x"}}, {}, override=False)
 
     assert plan.configs == {"brokers/1": {"other": "x", L_RATE: "9"}}
@@ -45,7 +45,7 @@ def test_what_was_there_is_remembered_and_other_keys_stay() -> None:
     assert plan.refusals == {}
 
 
-def test_a_throttle_of_somebody_else_is_refused_unless_it_says_the_same() -> None:
+def test_a_throttle_of_another_client_is_refused_unless_it_is_equal() -> None:
     wanted = {"brokers/1": {L_RATE: "9", F_RATE: "9"}}
 
     other = plan_bounds(wanted, {"brokers/1": {L_RATE: "5"}}, {}, override=False)
@@ -63,7 +63,7 @@ def test_a_topic_whose_replicas_are_all_bound_is_left_alone() -> None:
     assert plan.bounds == {"topics/t": {}}
 
 
-def test_what_is_overridden_is_put_back_at_the_end() -> None:
+def test_an_overridden_value_is_restored_at_the_end() -> None:
     plan = plan_bounds({"brokers/1": {L_RATE: "9"}}, {"brokers/1": {L_RATE: "5"}}, {}, override=True)
 
     assert lifted(plan.configs["brokers/1"], plan.bounds["brokers/1"]) == {L_RATE: "5"}
@@ -84,7 +84,7 @@ def test_a_second_throttle_replaces_our_rate_and_adds_to_our_list() -> None:
     }
 
 
-def test_what_somebody_changed_since_is_not_ours_any_more() -> None:
+def test_a_value_that_was_changed_since_is_not_ours_any_more() -> None:
     assert lifted({L_RATE: "7", "x": "y"}, {L_RATE: Bound("9", None)}) == {L_RATE: "7", "x": "y"}
 
 
@@ -96,5 +96,5 @@ def test_a_long_value_is_known_by_its_digest() -> None:
     assert lifted({L_LIST: value + ",100:1"}, {L_LIST: Bound(mark_of(value), None)}) == {L_LIST: value + ",100:1"}
 
 
-def test_entities_are_told_by_kind() -> None:
+def test_entities_are_separated_by_kind() -> None:
     assert entity_names(["topics/b", "brokers/10", "brokers/2", "topics/a"]) == ((2, 10), ("a", "b"))

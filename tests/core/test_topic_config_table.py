@@ -59,7 +59,9 @@ def test_every_release_is_judged_as_it_judges_itself(release: Release) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=str)
-def test_what_depends_on_the_settings_of_brokers_is_refused_though_it_fits_kafkas_defaults(release: Release) -> None:
+def test_a_config_that_depends_on_settings_of_brokers_is_refused_though_it_fits_kafkas_defaults(
+    release: Release,
+) -> None:
     dependent = [each for each in asked_of(release) if depends_on_broker_settings(each.configs, release)]
 
     assert all(refusal(each.configs, release, tiered_storage=each.tiered_storage) for each in dependent)

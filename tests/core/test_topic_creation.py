@@ -40,7 +40,7 @@ def planned(wanted: TopicRequest, seen: CreationFacts | None = None) -> PlannedT
     return outcome
 
 
-def test_a_topic_without_wishes_gets_the_defaults_of_the_cluster() -> None:
+def test_a_topic_without_counts_gets_the_defaults_of_the_cluster() -> None:
     topic = planned(TopicRequest("orders"))
 
     assert (topic.name, topic.assignment, topic.configs) == ("orders", {0: (1, 2, 3), 1: (2, 3, 1)}, {})
@@ -66,7 +66,7 @@ def test_brokers_are_placed_on_in_the_order_of_their_ids() -> None:
     assert planned(TopicRequest("orders", 2, 1), seen).assignment == {0: (2,), 1: (7,)}
 
 
-def test_a_manual_assignment_is_taken_as_it_is_even_with_brokers_that_nobody_knows() -> None:
+def test_a_manual_assignment_is_taken_unchanged_even_with_unknown_brokers() -> None:
     topic = planned(manual({1: (9, 1), 0: (1, 2)}))
 
     assert list(topic.assignment.items()) == [(0, (1, 2)), (1, (9, 1))]
@@ -157,7 +157,7 @@ def test_a_broken_rule_is_answered_in_kafkas_words(wanted: TopicRequest, error: 
     assert refusal(wanted, seen) == (error, text)
 
 
-def test_brokers_with_and_without_rack_fail_without_a_word_as_in_the_peer() -> None:
+def test_brokers_with_and_without_rack_fail_without_a_text_as_in_kafka() -> None:
     seen = CreationFacts(TakenNames([]), {BrokerId(1): "a", BrokerId(2): None})
 
     assert refusal(TopicRequest("orders"), seen) == (KafkaError.UNKNOWN_SERVER_ERROR, None)
@@ -247,7 +247,7 @@ def test_a_config_that_an_older_broker_does_not_know_is_refused() -> None:
     )
 
 
-def test_what_only_the_newer_brokers_refuse_is_refused_too() -> None:
+def test_a_config_that_only_newer_brokers_refuse_is_refused_as_well() -> None:
     assert config_refusal("flush.messages", "0", on_releases((2, 8), (2, 8))) is None
     assert config_refusal("flush.messages", "0", on_releases((2, 8), (3, 3))) == (
         "flush.messages=0 is not understood by broker 2 (Kafka 3.3): "
@@ -255,7 +255,7 @@ def test_what_only_the_newer_brokers_refuse_is_refused_too() -> None:
     )
 
 
-def test_what_is_wrong_on_every_release_is_refused_in_the_words_of_the_oldest() -> None:
+def test_a_config_that_every_release_refuses_is_refused_in_the_words_of_the_oldest() -> None:
     seen = on_releases((3, 9), (2, 8))
 
     assert config_refusal("x", "1", seen) == "Unknown topic config name: x"

@@ -24,17 +24,17 @@ def broker(**settings: str | None) -> dict[str, BrokerSetting]:
 
 
 def effective(name: str, settings: dict[str, BrokerSetting], **given: str) -> EffectiveConfig | None:
-    """What holds for one config of a topic."""
+    """Return the effective value of one config of a topic."""
     topic = {key.replace("_", "."): value for key, value in given.items()}
     return next((config for config in effective_configs(topic, settings) if config.name == name), None)
 
 
-def test_every_config_is_told_once_by_a_broker_that_knows_all() -> None:
+def test_every_config_is_returned_once_for_a_broker_that_knows_all() -> None:
     known = {name: BrokerSetting("1", DEFAULT) for name in BROKER_SETTINGS}
     assert [config.name for config in effective_configs({}, known)] == list(TOPIC_CONFIGS)
 
 
-def test_what_the_topic_sets_comes_first() -> None:
+def test_the_configs_of_the_topic_come_first() -> None:
     set_by_topic = EffectiveConfig("segment.bytes", "99", ConfigSource.TOPIC_CONFIG)
     assert effective("segment.bytes", broker(log_segment_bytes="7"), segment_bytes=" 99 ") == set_by_topic
 
@@ -48,7 +48,7 @@ def test_values_are_shown_as_brokers_show_them(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["NaN", "-NaN", " +NaN"])
-def test_what_is_no_number_is_within_every_range_and_shown_without_its_sign(text: str) -> None:
+def test_nan_is_within_every_range_and_shown_without_its_sign(text: str) -> None:
     shown = EffectiveConfig("min.cleanable.dirty.ratio", "NaN", ConfigSource.TOPIC_CONFIG)
     assert given_configs({"min.cleanable.dirty.ratio": text}) == [shown]
 
@@ -105,12 +105,12 @@ def test_newer_brokers_write_one_format_whatever_they_are_set_to(protocol: str |
     assert effective("message.format.version", settings) == EffectiveConfig("message.format.version", expected, STATIC)
 
 
-def test_what_brokers_have_no_setting_for_has_kafkas_default() -> None:
+def test_a_config_without_a_broker_setting_has_kafkas_default() -> None:
     for name, value in (("remote.storage.enable", "false"), ("leader.replication.throttled.replicas", "")):
         assert effective(name, {}) == EffectiveConfig(name, value, DEFAULT)
 
 
-def test_what_an_older_broker_does_not_know_is_left_out() -> None:
+def test_a_config_that_an_older_broker_does_not_know_is_left_out() -> None:
     assert effective("compression.zstd.level", broker(log_segment_bytes="7")) is None
 
 
@@ -129,10 +129,10 @@ def test_a_topic_of_older_brokers_has_no_configs_that_they_do_not_know(release: 
 @pytest.mark.parametrize("release", [Release(3, 0), Release(3, 5)], ids=str)
 def test_an_internal_config_is_shown_only_where_a_topic_sets_it_and_then_as_it_was_written(release: Release) -> None:
     unset = effective_configs({}, {}, release)
-    told = effective_configs({"local.retention.ms": " +5"}, {}, release)
+    configs = effective_configs({"local.retention.ms": " +5"}, {}, release)
     assert "local.retention.ms" not in {config.name for config in unset}
-    assert EffectiveConfig("local.retention.ms", " +5", ConfigSource.TOPIC_CONFIG) in told
-    assert given_configs({"local.retention.ms": " +5"}, release) == [told[-1]]
+    assert EffectiveConfig("local.retention.ms", " +5", ConfigSource.TOPIC_CONFIG) in configs
+    assert given_configs({"local.retention.ms": " +5"}, release) == [configs[-1]]
 
 
 def test_a_value_that_only_older_brokers_accept_is_shown_as_they_read_it() -> None:

@@ -1,4 +1,4 @@
-"""What is shown of text from outside."""
+"""Text from outside, made safe to show."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from controllerd.core.text import visible
 
 
 @pytest.mark.parametrize("text", ["", "payments-7", "rack eins, Köln → 2", "C:\\logs"])
-def test_what_can_be_seen_stays_as_it_is(text: str) -> None:
+def test_visible_text_is_not_changed(text: str) -> None:
     assert visible(text) == text
 
 
-def test_what_steers_a_terminal_or_hides_is_shown_as_an_escape() -> None:
+def test_control_and_invisible_characters_are_shown_as_escapes() -> None:
     assert visible("a\x1b]0;b\x07\nc\u202ed") == r"a\x1b]0;b\x07\nc\u202ed"

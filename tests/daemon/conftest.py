@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a ZooKeeper server, a chroot for each test, and an instance without either."""
+"""Fixtures of this folder: a ZooKeeper server, a chroot for each test, and an instance without either."""
 
 import asyncio
 import itertools

@@ -56,9 +56,9 @@ async def active(instance: ControllerProcess, *, within_s: float = STARTS_S) -> 
 
 
 async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = STARTS_S) -> None:
-    """Wait until something can be seen from outside."""
+    """Wait until a condition that is observed from outside holds."""
     async with asyncio.timeout(within_s):
-        while not await condition():  # noqa: ASYNC110  # other processes are looked at: nobody here could set an event
+        while not await condition():  # noqa: ASYNC110  # other processes are observed, which cannot set an event
             await asyncio.sleep(0.01)
 
 
@@ -84,7 +84,7 @@ async def begin(*arguments: str, env: Mapping[str, str] | None = None) -> asynci
 
 
 def flags(connect: str, data_dir: Path) -> list[str]:
-    """What ``controllerd run`` needs at least, every port chosen by the operating system."""
+    """The least arguments of ``controllerd run``, with ports that the operating system chooses."""
     given = ["--zookeeper", connect, "--node-id", str(NODE), "--data-dir", str(data_dir)]
     return ["run", *given, "--listener", "PLAINTEXT://127.0.0.1:0", "--http", "127.0.0.1:0"]
 
@@ -110,7 +110,7 @@ def configuration(connect: str, data_dir: Path, *, session_ms: int) -> Config:
 
 
 async def controller(peer: Peer) -> codecs.ControllerZnode | None:
-    """Who holds the role."""
+    """The content of ``/controller``."""
     node = await peer.node(paths.CONTROLLER)
     return codecs.decode_controller(node.data) if node is not None else None
 

@@ -1,4 +1,4 @@
-"""What an instance without ZooKeeper and brokers needs around it; the instance itself is the fixture ``node``."""
+"""The surroundings of an instance without ZooKeeper and brokers; the fixture ``node`` is the instance."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Session:
 
 
 class Reads:
-    """The reads of a session: there is nothing to catch up with."""
+    """The reads of a session whose server does not lag."""
 
     async def sync(self) -> None:
-        """At once."""
+        """Return at once."""

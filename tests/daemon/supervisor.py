@@ -1,10 +1,10 @@
-"""systemd, as far as a daemon talks to it."""
+"""The part of systemd that a daemon notifies."""
 
 import asyncio
 import socket
 import uuid
 
-HEARS_S = 60.0
+RECEIVES_S = 60.0
 """The longest that a start may take on a machine that is busy with other things."""
 
 
@@ -16,14 +16,14 @@ class Supervisor:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(f"\0{self.address[1:]}")
         self._socket.setblocking(False)
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     def close(self) -> None:
-        """Stop to listen."""
+        """Close the socket."""
         self._socket.close()
 
-    async def hears(self, line: str) -> None:
+    async def receive(self, line: str) -> None:
         """Wait until a datagram with this line arrives."""
-        async with asyncio.timeout(HEARS_S):
-            while line not in (self.heard[-1].splitlines() if self.heard else ()):
-                self.heard.append((await asyncio.get_running_loop().sock_recv(self._socket, 4096)).decode())
+        async with asyncio.timeout(RECEIVES_S):
+            while line not in (self.received[-1].splitlines() if self.received else ()):
+                self.received.append((await asyncio.get_running_loop().sock_recv(self._socket, 4096)).decode())

@@ -81,7 +81,7 @@ class ControlRequest:
 
     @property
     def error(self) -> int | None:
-        """What the broker answered to the request as a whole, None while it has not."""
+        """The error code of the broker's answer as a whole; None before the answer."""
         return None if self.answer is None else int(self.answer.error_code.value)
 
 
@@ -110,7 +110,7 @@ class BrokerTap(Tap):
         super().let_go()
 
     def chunks_from(self, node_id: int, *, since_s: float) -> list[Chunk]:
-        """What this controller sent from a time on."""
+        """The chunks that this controller sent from a time on."""
         mine = {number for number, client in self._clients.items() if client.name == str(node_id)}
         return [c for c in self.chunks if c.from_client and c.at_s >= since_s and c.connection in mine]
 
@@ -144,7 +144,7 @@ class Look(NamedTuple):
 
 
 class ZooKeeperTap(Tap):
-    """Before ZooKeeper. It knows when somebody looked at ``path``, and can hold transactions back."""
+    """A proxy before ZooKeeper. It notes each reading of ``path``, and can hold transactions."""
 
     def __init__(self, upstream: str, path: str) -> None:
         """``path`` with the chroot."""

@@ -1,6 +1,6 @@
-"""A daemon whose audit log cannot be written any more: it goes on, or gives up its role, as it was told to.
+"""A daemon whose audit log cannot be written any more continues, or gives up its role, as configured.
 
-What the kernel refuses here is to let files grow beyond a limit; on a full disk it is the same call that fails.
+The kernel limits the size of files here; on a full disk the same call fails.
 """
 
 import resource
@@ -82,14 +82,14 @@ async def create_topics(peer: Peer, *names: str) -> None:
 
 
 async def trouble(instance: ControllerProcess) -> str | None:
-    """What the status endpoint says of the audit log."""
+    """The error of the audit log in the status."""
     status = await instance.status()
     assert status is not None
-    told: str | None = status["audit"]["trouble"]
-    return told
+    reason: str | None = status["audit"]["trouble"]
+    return reason
 
 
-async def test_the_controller_goes_on_without_room_for_its_log_and_makes_up_for_it_later(
+async def test_the_controller_continues_without_room_for_its_log_and_writes_a_gap_record_later(
     connect: str, peer: Peer, stub: StubBroker, tmp_path: Path
 ) -> None:
     async with leading(connect, tmp_path, {}) as instance:
@@ -112,7 +112,7 @@ async def test_the_controller_goes_on_without_room_for_its_log_and_makes_up_for_
     assert diff_with_zookeeper(fold_directory(log), await observed(peer)) == []
 
 
-async def test_the_controller_gives_up_its_role_and_ends_with_74_if_it_must_not_go_on(
+async def test_the_controller_gives_up_its_role_and_ends_with_74_if_so_configured(
     connect: str, peer: Peer, stub: StubBroker, tmp_path: Path
 ) -> None:
     async with leading(connect, tmp_path, {"ON_FAILURE": "resign"}) as instance:
@@ -124,7 +124,7 @@ async def test_the_controller_gives_up_its_role_and_ends_with_74_if_it_must_not_
         assert "the audit log cannot be written" in instance.process.log_tail()
 
 
-async def test_two_daemons_with_one_audit_directory_are_refused_and_told_who_writes_it(
+async def test_a_second_daemon_with_the_same_audit_directory_is_refused_with_the_name_of_the_first(
     connect: str, peer: Peer, tmp_path: Path
 ) -> None:
     shared = {"CONTROLLERD__AUDIT__DIR": str(tmp_path / "audit")}
@@ -157,7 +157,7 @@ async def test_heads_are_exported_signed_to_a_file_and_to_zookeeper(
         node = await peer.node(paths.audit_head(NODE))
         assert await instance.process.terminate() == 0
         log = await log_of(instance, peer)
-        told = instance.process.log_tail()
+        log_tail = instance.process.log_tail()
 
     heads = decode_heads(file.read_bytes(), KEY.encode())
     assert node is not None
@@ -166,7 +166,7 @@ async def test_heads_are_exported_signed_to_a_file_and_to_zookeeper(
     assert (heads[-1].boot, heads[-1].seq) == written[-1], "the last head is that of the complete log"
     assert (in_zookeeper.boot, in_zookeeper.seq) in written
     assert in_zookeeper.head in [head.head for head in heads]
-    assert "audit head" in told
+    assert "audit head" in log_tail
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_heads_are_exported_signed_to_a_file_and_to_zookeeper(
         ({"LEVEL": "verbose"}, 78, "expected one of off, summary, normal, full, got 'verbose'"),
     ],
 )
-async def test_settings_that_cannot_be_kept_end_the_start_with_a_sentence(
+async def test_unusable_settings_end_the_start_with_a_sentence(
     connect: str, tmp_path: Path, settings: Mapping[str, str], status: int, said: str
 ) -> None:
     (tmp_path / "short").write_text("abc")
@@ -189,7 +189,7 @@ async def test_settings_that_cannot_be_kept_end_the_start_with_a_sentence(
 
 
 @pytest.mark.parametrize("level", ["summary", "full", "off"])
-async def test_a_daemon_keeps_its_log_at_the_level_it_is_told(
+async def test_a_daemon_writes_its_log_at_the_configured_level(
     connect: str, peer: Peer, stub: StubBroker, tmp_path: Path, level: str
 ) -> None:
     async with leading(connect, tmp_path, {"LEVEL": level, "DIGEST_INTERVAL_S": "1"}) as instance:

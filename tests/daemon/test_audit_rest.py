@@ -1,4 +1,4 @@
-"""What a daemon writes into its audit log while nothing happens: snapshots within a term, and digests."""
+"""The records of an idle daemon: snapshots within a term, and digests."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def folded(log: Log) -> ClusterState:
     return state
 
 
-async def test_a_replay_that_begins_within_a_term_arrives_at_zookeeper(
+async def test_a_replay_that_begins_within_a_term_reaches_the_state_of_zookeeper(
     connect: str, peer: Peer, tmp_path: Path
 ) -> None:
     async with stub_broker(1) as stub, leading(connect, tmp_path, OFTEN) as instance:

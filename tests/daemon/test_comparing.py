@@ -1,4 +1,4 @@
-"""Our picture beside ZooKeeper's and a broker's: what differs twice in the same way is named, what moves is not."""
+"""The comparison of the controller's state with ZooKeeper and a broker: only lasting differences are reported."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from controllerd.core.model import BrokerId, Features
-from controllerd.daemon.comparing import Comparing
-from controllerd.daemon.differences import KnownCluster, of_metadata
-from controllerd.status.reads.comparison import Comparison, Differing, Progress
+from controllerd.daemon.comparing import ClusterComparison
+from controllerd.daemon.differences import PublishedCluster, of_metadata
+from controllerd.status.reads.comparison import Comparison, ComparisonProgress, Differing
 from tests.fakes.world import World
 from tests.scenarios.worlds import world_of
 from wire.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
@@ -25,22 +25,22 @@ async def world() -> World:
 
 async def compared(world: World, *, meanwhile: Callable[[], None] = lambda: None) -> Comparison:
     """A comparison without brokers; ``meanwhile`` is called between its looks."""
-    comparing = Comparing(world.snapshot, lambda: world.zk, Features, "PLAINTEXT", again_s=0.01)
+    comparing = ClusterComparison(world.snapshot, lambda: world.zk, Features, "PLAINTEXT", again_s=0.01)
     asyncio.get_running_loop().call_later(0.005, meanwhile)
-    return await comparing.compare(False, Progress())
+    return await comparing.compare(False, ComparisonProgress())
 
 
 def brief(comparison: Comparison) -> list[tuple[str, str, str | None, str | None]]:
     return [(each.subject, each.field, each.zookeeper, each.memory) for each in comparison.differences]
 
 
-async def test_what_is_the_same_has_no_difference(world: World) -> None:
+async def test_equal_states_have_no_difference(world: World) -> None:
     comparison = await compared(world)
 
     assert (comparison.differences, comparison.partitions) == ((), 3)
 
 
-async def test_what_somebody_wrote_unseen_is_a_difference(world: World) -> None:
+async def test_an_unnoticed_write_is_a_difference(world: World) -> None:
     edit(world, "/brokers/topics/t/partitions/0/state", b'"leader":1', b'"leader":2')
     edit(world, "/brokers/topics/u", b"[3]", b"[3,1]")
 
@@ -51,7 +51,7 @@ async def test_what_somebody_wrote_unseen_is_a_difference(world: World) -> None:
     ]
 
 
-async def test_what_appears_or_goes_unseen_is_a_difference(world: World) -> None:
+async def test_an_unnoticed_creation_or_deletion_is_a_difference(world: World) -> None:
     del world.tree.nodes["/brokers/topics/u/partitions/0/state"]
     world.tree.put("/admin/delete_topics/t")
     world.register(4)
@@ -63,7 +63,7 @@ async def test_what_appears_or_goes_unseen_is_a_difference(world: World) -> None
     assert [each[:2] for each in found if each[0] == "broker 4"] == [("broker 4", "epoch")]
 
 
-async def test_a_znode_that_cannot_be_understood_is_named_with_the_reason(world: World) -> None:
+async def test_an_unreadable_znode_is_named_with_the_reason(world: World) -> None:
     edit(world, "/brokers/topics/t", b"{", b"", rest=False)
 
     (found,) = (await compared(world)).differences
@@ -71,7 +71,7 @@ async def test_a_znode_that_cannot_be_understood_is_named_with_the_reason(world:
     assert (found.subject, found.field, found.memory) == ("t", "znode", "could be read")
 
 
-async def test_what_is_on_its_way_is_no_difference(world: World) -> None:
+async def test_a_change_in_progress_is_no_difference(world: World) -> None:
     path = "/brokers/topics/t/partitions/0/state"
     node = world.tree.nodes[path]
     edit(world, path, b'"leader":1', b'"leader":2')
@@ -81,14 +81,14 @@ async def test_what_is_on_its_way_is_no_difference(world: World) -> None:
     assert comparison.differences == ()
 
 
-def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) -> None:
-    memory = KnownCluster.of(world.snapshot)
-    told = metadata(
+def test_differing_metadata_is_named_with_the_broker(world: World) -> None:
+    published = PublishedCluster.of(world.snapshot)
+    answer = metadata(
         old=[],
         t=[PartitionMetadata(0, 0, 2, 5, (1, 2), (2,), ()), PartitionMetadata(1, 0, 2, 0, (2, 1), (1, 2), ())],
     )
 
-    found = [each for each in of_metadata(BrokerId(2), told.topics.values(), memory) if each is not None]
+    found = [each for each in of_metadata(BrokerId(2), answer.topics.values(), published) if each is not None]
 
     assert found == [
         Differing("old", "topic", None, None, "2: exists"),
@@ -99,17 +99,17 @@ def test_what_a_broker_tells_otherwise_is_named_with_the_broker(world: World) ->
     ]
 
 
-async def test_a_broker_that_does_not_tell_is_named(world: World) -> None:
-    comparing = Comparing(world.snapshot, lambda: world.zk, Features, "OTHER", again_s=0.01)
+async def test_a_broker_without_an_answer_is_named(world: World) -> None:
+    comparing = ClusterComparison(world.snapshot, lambda: world.zk, Features, "OTHER", again_s=0.01)
 
-    comparison = await comparing.compare(True, Progress())
+    comparison = await comparing.compare(True, ComparisonProgress())
 
     assert comparison.brokers == ()
-    assert comparison.untold == dict.fromkeys((1, 2, 3), "it has no plaintext listener OTHER")
+    assert comparison.unanswered == dict.fromkeys((1, 2, 3), "it has no plaintext listener OTHER")
 
 
-class Told(Progress):
-    """Keeps everything that was told."""
+class RecordedProgress(ComparisonProgress):
+    """A progress that records every stage and percentage."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,32 +126,32 @@ class Told(Progress):
         self.percents.append(self.percent or 0.0)
 
 
-async def test_how_far_it_is_is_told_stage_by_stage(world: World) -> None:
-    told = Told()
+async def test_the_progress_is_reported_by_stages(world: World) -> None:
+    progress = RecordedProgress()
 
-    await Comparing(world.snapshot, lambda: world.zk, Features, "OTHER").compare(True, told)
+    await ClusterComparison(world.snapshot, lambda: world.zk, Features, "OTHER").compare(True, progress)
 
     brokers = [f"asking broker {broker} ({broker} of 3)" for broker in (1, 2, 3)]
-    assert told.stages == ["reading ZooKeeper", "comparing with ZooKeeper", *brokers]
-    assert told.percents == sorted(told.percents)
-    assert 0 < told.percents[-1] < 100  # a second look might have followed
+    assert progress.stages == ["reading ZooKeeper", "comparing with ZooKeeper", *brokers]
+    assert progress.percents == sorted(progress.percents)
+    assert 0 < progress.percents[-1] < 100  # a second look might have followed
 
 
-async def test_what_is_looked_at_again_goes_on_from_where_it_was(world: World) -> None:
+async def test_the_progress_of_the_second_pass_continues_that_of_the_first(world: World) -> None:
     edit(world, "/brokers/topics/t/partitions/0/state", b'"leader":1', b'"leader":2')
-    told = Told()
+    progress = RecordedProgress()
 
-    await Comparing(world.snapshot, lambda: world.zk, Features, "OTHER", again_s=0.01).compare(False, told)
+    await ClusterComparison(world.snapshot, lambda: world.zk, Features, "OTHER", again_s=0.01).compare(False, progress)
 
     looks = ["reading ZooKeeper", "comparing with ZooKeeper"]
-    assert told.stages == [*looks, "looking again", *(f"looking again: {stage}" for stage in looks)]
-    assert told.percents == sorted(told.percents)
-    assert 80 < told.percents[-1] <= 100
+    assert progress.stages == [*looks, "comparing again", *(f"comparing again: {stage}" for stage in looks)]
+    assert progress.percents == sorted(progress.percents)
+    assert 80 < progress.percents[-1] <= 100
 
 
-async def test_who_comes_second_waits_for_its_turn(world: World) -> None:
-    comparing = Comparing(world.snapshot, lambda: world.zk, Features, "OTHER")
-    first, second = Told(), Told()
+async def test_a_second_comparison_waits_for_its_turn(world: World) -> None:
+    comparing = ClusterComparison(world.snapshot, lambda: world.zk, Features, "OTHER")
+    first, second = RecordedProgress(), RecordedProgress()
     second.stages = first.stages  # of both, in the order of time
 
     await asyncio.gather(comparing.compare(False, first), comparing.compare(False, second))
@@ -160,15 +160,15 @@ async def test_who_comes_second_waits_for_its_turn(world: World) -> None:
 
 
 def metadata(**topics: list[PartitionMetadata]) -> ClusterMetadata:
-    """What a broker tells of these topics."""
-    told = {
+    """The metadata response of a broker with these topics."""
+    found = {
         name: TopicMetadata(name, None, 0, False, {row.partition: row for row in rows}) for name, rows in topics.items()
     }
-    return ClusterMetadata("c", 1, {}, told)
+    return ClusterMetadata("c", 1, {}, found)
 
 
 def edit(world: World, path: str, before: bytes, after: bytes, *, rest: bool = True) -> None:
-    """Write a znode of which nobody hears."""
+    """Write a znode without a notification."""
     node = world.tree.nodes[path]
     assert before in (node.data or b"").replace(b" ", b"")
     data = (node.data or b"").replace(b" ", b"").replace(before, after) if rest else b"?"

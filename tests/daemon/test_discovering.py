@@ -5,29 +5,29 @@ from pathlib import Path
 
 import pytest
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import REPLICATION_FACTOR, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import Remembered
 from controllerd.daemon.settings_memory import SETTINGS_FILE, SettingsFile
 
-KNOWN = Remembered({BrokerId(1): Answer(7, understood({REPLICATION_FACTOR: "3"}))}, "3.7-IV4")
+KNOWN = Remembered({BrokerId(1): SettingsAnswer(7, understood({REPLICATION_FACTOR: "3"}))}, "3.7-IV4")
 
 
-async def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
+async def test_stored_settings_are_loaded(tmp_path: Path) -> None:
     await SettingsFile(tmp_path).save("cluster", KNOWN)
 
     assert await SettingsFile(tmp_path).load("cluster") == KNOWN
     assert [file.name for file in list(tmp_path.iterdir())] == [SETTINGS_FILE]  # noqa: ASYNC240  # a test may wait
 
 
-async def test_what_was_kept_of_another_cluster_is_nothing(tmp_path: Path) -> None:
+async def test_stored_settings_of_another_cluster_are_ignored(tmp_path: Path) -> None:
     await SettingsFile(tmp_path).save("cluster", KNOWN)
 
     assert await SettingsFile(tmp_path).load("another") == Remembered()
 
 
-async def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
+async def test_without_a_file_no_settings_are_known(tmp_path: Path) -> None:
     assert await SettingsFile(tmp_path).load("cluster") == Remembered()
 
 
@@ -44,7 +44,7 @@ async def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
     ],
     ids=["empty", "cut off", "a newer version", "no protocol version", "no brokers", "no cluster", "no number"],
 )
-async def test_a_file_that_makes_no_sense_is_the_same_as_none(tmp_path: Path, spoil: object) -> None:
+async def test_an_invalid_file_is_the_same_as_none(tmp_path: Path, spoil: object) -> None:
     memory = SettingsFile(tmp_path)
     await memory.save("cluster", KNOWN)
     assert callable(spoil)

@@ -23,7 +23,7 @@ SESSION_S: Final = SESSION_MS / 1000
 
 @dataclass(frozen=True)
 class Term:
-    """What must stay the same for as long as nothing but servers die."""
+    """The state that must not change while only ZooKeeper servers fail."""
 
     leader: int
     epoch: int
@@ -71,7 +71,7 @@ class Stage:
         await self.waiting.until(missing_audit, "the logs fold to ZooKeeper")
         assert await asyncio.to_thread(audit_violations, *logs) == []
 
-    async def until_nobody_leads(self, controllers: list[ControllerProcess]) -> None:
+    async def until_none_is_active(self, controllers: list[ControllerProcess]) -> None:
         """Wait until none of them counts itself as the controller any more."""
 
         async def missing() -> str | None:
@@ -133,12 +133,12 @@ async def test_the_role_outlives_a_short_time_without_a_quorum(stage: Stage) -> 
     assert_stayed_or_moved(f"servers {dead} killed", before, await stage.term(), time.monotonic() - since)
 
 
-async def test_without_a_quorum_for_longer_than_a_session_nobody_leads_until_it_is_back(stage: Stage) -> None:
+async def test_without_a_quorum_for_longer_than_a_session_there_is_no_controller_until_it_is_back(stage: Stage) -> None:
     before, since = await stage.term(), time.monotonic()
     dead = list(stage.ensemble.servers)[:2]
     for server in dead:
         await stage.ensemble.servers[server].kill()
-    await stage.until_nobody_leads(stage.cluster.controllers)
+    await stage.until_none_is_active(stage.cluster.controllers)
     took = time.monotonic() - since
     for server in dead:
         stage.ensemble.servers[server].launch()

@@ -59,7 +59,7 @@ def test_a_revalidated_epoch_ends_the_doubt(guard: FreezeGuard, clock: ManualClo
     assert guard.may_send()
 
 
-def test_a_freeze_is_judged_by_the_session_time_out_that_was_granted(guard: FreezeGuard, clock: ManualClock) -> None:
+def test_a_freeze_is_judged_by_the_granted_session_timeout(guard: FreezeGuard, clock: ManualClock) -> None:
     guard.set_limit(LIMIT_S / 3)
     clock.now += LIMIT_S / 2
 
@@ -74,7 +74,7 @@ def test_a_longer_session_allows_a_longer_freeze(guard: FreezeGuard, clock: Manu
 
 
 @pytest.mark.parametrize("limit_s", [LIMIT_S * 3, LIMIT_S / 3])
-def test_the_freeze_that_ends_with_another_time_out_is_judged_by_the_shorter(
+def test_a_freeze_that_ends_with_another_timeout_is_judged_by_the_shorter(
     guard: FreezeGuard, clock: ManualClock, limit_s: float
 ) -> None:
     clock.now += min(LIMIT_S, limit_s) + 0.001
@@ -83,7 +83,7 @@ def test_the_freeze_that_ends_with_another_time_out_is_judged_by_the_shorter(
     assert not guard.may_send()
 
 
-def test_the_clock_is_looked_at_before_a_socket_that_became_ready_is_served() -> None:
+def test_the_clock_is_checked_before_a_ready_socket_is_served() -> None:
     selector = WakingSelector()
     order: list[str] = []
 

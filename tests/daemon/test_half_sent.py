@@ -83,7 +83,7 @@ class Sluggish:
         return b"".join(found)
 
     async def rest(self) -> bytes:
-        """What comes until the connection ends."""
+        """The bytes up to the end of the connection."""
         found = b""
         try:
             async with asyncio.timeout(20):
@@ -144,14 +144,14 @@ async def until_stuck(broker: Sluggish) -> None:
 
 
 def stand_still(broker: Sluggish) -> bytes:
-    """Do not return for so long that the role may be somebody else's; gives what had left before."""
+    """Block for so long that another instance may have the role; returns the bytes sent before."""
     began_s = time.monotonic()
     left = broker.drain()
     time.sleep(began_s + BEYOND_GUARD_S - time.monotonic())
     return left
 
 
-def test_the_rest_of_a_request_does_not_leave_a_loop_that_stood_still(connect: str, tmp_path: Path) -> None:
+def test_the_rest_of_a_request_does_not_leave_a_loop_that_was_frozen(connect: str, tmp_path: Path) -> None:
     waking = WakingSelector()
 
     async def story() -> tuple[bytes, bytes]:

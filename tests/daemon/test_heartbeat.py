@@ -35,14 +35,14 @@ class Elector:
 
 @dataclass
 class Client:
-    """What the heartbeat needs of ZooKeeper."""
+    """The part of the ZooKeeper client that the heartbeat uses."""
 
     zk: Reads = field(default_factory=Reads)
     session: Session = field(default_factory=Session)
     elector: Elector = field(default_factory=Elector)
 
 
-async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_back_for_ever(node: Instance) -> None:
+async def test_a_session_lost_during_the_validation_of_the_role_does_not_hold_requests_for_ever(node: Instance) -> None:
     """After a freeze the session mostly is over: the check itself fails, and must be made again in the next session."""
     node.context.begin_term(7, 1)
     node.guard.put_in_doubt("a test")
@@ -60,7 +60,7 @@ async def test_a_session_lost_while_the_role_is_checked_does_not_keep_requests_b
         await beats
 
 
-async def test_a_sleep_that_may_have_outlived_the_session_counts_from_the_last_ping(node: Instance) -> None:
+async def test_the_limit_of_a_freeze_counts_from_the_last_ping(node: Instance) -> None:
     """A ping may be a third of the session old when the process freezes, and the server counts from there."""
     node.guard._seen_at -= 0.7 * SESSION_MS / 1000
 
@@ -79,7 +79,7 @@ async def test_an_instance_without_heartbeat_ends(node: Instance) -> None:
     assert "heartbeat" in node.stop_reason
 
 
-async def test_a_sender_that_failed_is_not_opened_again_in_the_same_breath(node: Instance) -> None:
+async def test_a_failed_sender_is_reopened_after_a_delay(node: Instance) -> None:
     """If it fails again, each round costs every broker an UpdateMetadata: it must not spin."""
     node._sender_failed(BrokerId(1), RuntimeError("planted"))
 
@@ -96,8 +96,8 @@ class Channels:
         self.closed += 1
 
 
-async def test_the_moment_in_which_a_sleep_is_noticed_closes_every_connection(node: Instance) -> None:
-    """What asyncio has in its buffers would leave by itself, without anybody looking at the epoch."""
+async def test_a_noticed_freeze_closes_every_connection_at_once(node: Instance) -> None:
+    """Bytes in asyncio's buffers would leave by themselves, without a check of the epoch."""
     node.channels = channels = cast("ChannelManager", Channels())
     node.guard._seen_at -= 0.7 * SESSION_MS / 1000
 
@@ -106,7 +106,7 @@ async def test_the_moment_in_which_a_sleep_is_noticed_closes_every_connection(no
     assert cast("Channels", channels).closed == 1
 
 
-async def test_nothing_leaves_after_a_broker_spoke_of_a_newer_controller(node: Instance) -> None:
+async def test_nothing_leaves_after_a_broker_reported_a_newer_controller(node: Instance) -> None:
     node._stale_epoch(BrokerId(1), 3)
 
     assert not node.guard.may_send()
@@ -114,7 +114,7 @@ async def test_nothing_leaves_after_a_broker_spoke_of_a_newer_controller(node: I
 
 
 @pytest.mark.zookeeper
-async def test_a_sleep_is_judged_by_the_session_timeout_that_the_server_granted(connect: str, tmp_path: Path) -> None:
+async def test_a_freeze_is_judged_by_the_session_timeout_of_the_server(connect: str, tmp_path: Path) -> None:
     """The server of these tests grants 60 s at most: after 41 s of sleep its session may be over."""
     node = Instance(configuration(connect, tmp_path, session_ms=120_000), "an instance", RecordingAudit(), tuple)
     client = await node.connect()

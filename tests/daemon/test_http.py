@@ -10,7 +10,7 @@ import pytest
 
 from controllerd.audit.reader import AuditReader
 from controllerd.config.load import load_config
-from controllerd.daemon.node import Node, open_node
+from controllerd.daemon.node import ControllerNode, open_node
 from controllerd.identity import claim_data_dir
 from controllerd.record.families.operators import AdminRecord
 from tests.daemon.daemons import LONG_MS, NODE, settings, until
@@ -23,7 +23,7 @@ ADMIN = "an admin token of tests"
 
 
 @asynccontextmanager
-async def leading(connect: str, directory: Path, **http: str) -> AsyncIterator[Node]:
+async def leading(connect: str, directory: Path, **http: str) -> AsyncIterator[ControllerNode]:
     """A node that leads, inside this process; ``http``: keys of that section."""
     given = settings(connect, directory, session_ms=LONG_MS) | {f"http.{key}": value for key, value in http.items()}
     with claim_data_dir(directory) as identity:
@@ -42,7 +42,7 @@ async def resync(http: aiohttp.ClientSession, address: str, **headers: str) -> i
         return response.status
 
 
-async def test_the_audit_log_knows_the_user_of_the_socket_and_the_token_of_everybody_else(
+async def test_the_audit_log_has_the_user_of_the_socket_and_the_token_of_other_clients(
     connect: str, tmp_path: Path
 ) -> None:
     socket = tmp_path / "admin.sock"
@@ -52,11 +52,11 @@ async def test_the_audit_log_knows_the_user_of_the_socket_and_the_token_of_every
             by_socket = await resync(local, "http://localhost")
         async with aiohttp.ClientSession() as remote:
             by_token = await resync(remote, f"http://127.0.0.1:{port}", Authorization=f"Bearer {ADMIN}")
-            by_nobody = await resync(remote, f"http://127.0.0.1:{port}")
+            without_token = await resync(remote, f"http://127.0.0.1:{port}")
 
     asked = [record for _, record in AuditReader(log) if isinstance(record, AdminRecord) and record.step == "asked"]
     assert {by_socket, by_token} <= {200, 202}
-    assert by_nobody == 401
+    assert without_token == 401
     assert [(record.verb, record.principal, record.reason) for record in asked] == [
         ("resync", f"unix:{os.getuid()}", "drill"),
         ("resync", "token:admin", "drill"),

@@ -1,4 +1,4 @@
-"""The one that woke up too late: a controller that was frozen writes nothing, sends nothing, and is believed by nobody.
+"""A controller that was frozen for too long writes nothing, sends nothing, and is refused by all brokers.
 
 Two instances, three reference brokers, proxies that see every byte. The victim is frozen with a request unanswered by a
 slow broker, with others queued behind it, and with a transaction on its way to ZooKeeper.
@@ -20,7 +20,7 @@ import pytest_asyncio
 from controllerd.audit.reader import AuditReader
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.dev.cluster import EmbeddedBroker
+from controllerd.dev.cluster import EmbeddedBrokerProcess
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.dev.observe import audit_violations
 from controllerd.dev.proxy import Chunk
@@ -52,7 +52,7 @@ class Stage:
         self,
         peer: Peer,
         log: TransactionLog,
-        brokers: dict[int, EmbeddedBroker],
+        brokers: dict[int, EmbeddedBrokerProcess],
         taps: dict[int, BrokerTap],
         zookeeper: dict[int, ZooKeeperTap],
         controllers: list[ControllerProcess],
@@ -77,7 +77,7 @@ class Stage:
         return roles["active"], roles["standby"]
 
     async def begin_topic(self) -> TopicPartition:
-        """A new topic with replicas on all brokers; whoever leads has to elect its leader."""
+        """Create a topic with replicas on all brokers; the active controller must elect its leader."""
         self._topics += 1
         name = f"topic-{self._topics}"
         await self.peer.add_topic(name, [[SLOW, QUICK, DYING]])
@@ -110,7 +110,7 @@ class Stage:
         return [request for tap in self.taps.values() for request in tap.requests if request.client == str(node_id)]
 
     def sent_to_brokers(self, node_id: int, *, since_s: float) -> list[Chunk]:
-        """What one controller sent to the tapped brokers from a time on, in order."""
+        """The chunks that one controller sent to the tapped brokers from a time on, in order."""
         return sorted(chunk for tap in self.taps.values() for chunk in tap.chunks_from(node_id, since_s=since_s))
 
     async def audit_log(self, controller: ControllerProcess) -> Path:
@@ -149,7 +149,7 @@ class Victim:
         await until(self._waits_for_slow_broker_only)
 
     async def _waits_for_slow_broker_only(self) -> bool:
-        """So it is frozen while it waits: between a last look at the clock and the system call nobody can stop it."""
+        """The freeze begins while the victim waits: after the last check of the clock, no code could stop a send."""
         status = await self.controller.status()
         if status is None or status["queue"]["depth"] or status["queue"]["current_event"]:
             return False
@@ -188,7 +188,7 @@ class Victim:
         await asyncio.sleep(self.frozen_at_s + GUARD_S + BEYOND_GUARD_S - time.monotonic())
 
     def deliver(self) -> None:
-        """What was held on its way arrives now."""
+        """Deliver the held bytes."""
         self.slow.let_go()
         self.zookeeper.let_go()
 
@@ -214,7 +214,7 @@ async def is_gone(stage: Stage, broker: int) -> bool:
 
 
 async def take_over(controller: ControllerProcess) -> None:
-    """What ``controllerctl takeover`` does."""
+    """Request a takeover, as ``controllerctl takeover`` does."""
     await asyncio.to_thread(_post, f"http://{controller.http}/v1/takeover")
 
 
@@ -229,11 +229,11 @@ def _post(url: str) -> None:
 
 
 def assert_sent_nothing(victim: Victim) -> None:
-    """No byte. A connection that is opened and then left alone would not be seen, and would tell a broker nothing."""
+    """No byte was sent. A connection without a byte would not be noticed, and would have no effect on a broker."""
     assert victim.stage.sent_to_brokers(victim.node_id, since_s=victim.resumed_at_s) == []
 
 
-def assert_believed_by_nobody(victim: Victim, epoch: int) -> None:
+def assert_refused_by_brokers(victim: Victim, epoch: int) -> None:
     """Once a broker has answered NONE under the new epoch, it answers STALE_CONTROLLER_EPOCH under the old one."""
     late = []
     for tap in victim.stage.taps.values():
@@ -275,7 +275,9 @@ async def stage(server: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFact
     async with AsyncExitStack() as stack:
         connect = f"{server.connect}{CHROOT}"
         peer = await stack.enter_async_context(connected(connect, THEIRS, timeout_ms=30_000))
-        brokers = {n: EmbeddedBroker(n, connect, directory / f"broker-{n}", BROKER_SESSION_MS) for n in (1, 2, 3)}
+        brokers = {
+            n: EmbeddedBrokerProcess(n, connect, directory / f"broker-{n}", BROKER_SESSION_MS) for n in (1, 2, 3)
+        }
         for broker in brokers.values():
             stack.push_async_callback(broker.close)
         await asyncio.gather(*(broker.start() for broker in brokers.values()))
@@ -349,7 +351,7 @@ async def test_one_whose_session_ended_does_no_harm(stage: Stage, victim: Victim
         await stage.until_written(tp, victim.epoch + 1)
     assert await stage.epoch() == victim.epoch + 1
     assert_sent_nothing(victim)
-    assert_believed_by_nobody(victim, victim.epoch + 1)
+    assert_refused_by_brokers(victim, victim.epoch + 1)
     assert_wrote_nothing(victim, victim.epoch + 1)
     await assert_logs_agree(stage)
 
@@ -381,13 +383,13 @@ async def test_one_that_was_replaced_within_its_session_does_no_harm(stage: Stag
     assert await victim.generation() == generation, "its session was to live"
     assert await stage.epoch() == victim.epoch + 1
     assert_sent_nothing(victim)
-    assert_believed_by_nobody(victim, victim.epoch + 1)
+    assert_refused_by_brokers(victim, victim.epoch + 1)
     assert_wrote_nothing(victim, victim.epoch + 1)
     await assert_logs_agree(stage)
 
 
 @pytest.mark.parametrize("number", ROUNDS)
-async def test_one_that_still_leads_sends_nothing_before_it_has_looked(
+async def test_one_that_still_leads_sends_nothing_before_it_has_read_the_epoch(
     stage: Stage, victim: Victim, number: int
 ) -> None:
     """Frozen for longer than it may trust its role, and for less than its session lives."""

@@ -28,7 +28,7 @@ app(sys.argv[2:])
 
 
 def problems_of(*arguments: str) -> list[str]:
-    """What ``controllerd run`` says of flags that it refuses."""
+    """The messages of ``controllerd run`` about flags that it refuses."""
     result = CliRunner().invoke(app, ["run", *arguments])
     assert result.exit_code == CONFIG
     return result.stderr.splitlines()
@@ -53,7 +53,7 @@ def test_a_node_id_of_a_broker_is_refused() -> None:
     assert any(line.startswith("controllerd: node.id: 1 is not between ") for line in problems_of("--node-id", "1"))
 
 
-def test_what_is_missing_is_named_with_the_variable_that_sets_it() -> None:
+def test_a_missing_key_is_named_with_the_variable_that_sets_it() -> None:
     missing = [line.split(": ")[1] for line in problems_of() if "required" in line]
 
     assert missing == ["zookeeper.connect", "node.id", "node.data_dir", "kafka.listeners"]
@@ -84,7 +84,7 @@ def test_ctrl_c_while_a_command_is_still_loaded_ends_it_without_a_traceback(comm
     assert (ended.returncode, ended.stdout, ended.stderr) == (INTERRUPTED, "", "")
 
 
-async def test_every_problem_of_every_source_is_told_at_once_with_a_suggestion(tmp_path: Path) -> None:
+async def test_every_problem_of_every_source_is_reported_at_once_with_a_suggestion(tmp_path: Path) -> None:
     file = tmp_path / "controllerd.toml"
     file.write_text('[zookeeper]\nconect = "127.0.0.1:2181"\n[log]\nlevel = "loud"\n')
     variables = {"CONTROLLERD__HTTP__LISTN": "127.0.0.1:0", "CONTROLLERD__AUDIT__FSYNC": "never"}

@@ -9,7 +9,7 @@ from tests.channel_manager.stub_broker import eventually
 
 
 class Clock:
-    """Seconds that pass one by one, each time somebody asks."""
+    """A clock that advances by one second at each reading."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -88,7 +88,7 @@ def test_a_slow_event_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     EventStatistics(EventMeters(lambda: 0.0), slow_s=0.5).observe_event(1, "BrokerChange", 0.25, 0.75)
 
     line = capsys.readouterr().out
-    assert "slow event" in line
+    assert "handled slow event" in line
     assert "took_s=0.75" in line
 
 

@@ -29,7 +29,7 @@ from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, SetData
 from tests.daemon.daemons import LONG_MS, NODE, STARTS_S, begin, controllerd, hold_as_broker
 from tests.daemon.supervisor import Supervisor
-from tests.fakes.telling_broker import TellingBroker
+from tests.fakes.settings_broker import SettingsBroker
 from tests.fakes.world import registration
 from tests.scenarios.nodes import expire
 from tests.zk.proxy import ZooKeeperProxy
@@ -73,7 +73,7 @@ class BuiltIn:
         await self.peer.act(Create(folder, None), Create(paths.partition_state(tp), state))
 
     async def write(self, tp: TopicPartition, leader: int, leader_epoch: int, isr: Sequence[int]) -> None:
-        """What the controller decided."""
+        """Write a decision of the controller."""
         state = codecs.encode_state(state_of(leader, leader_epoch, isr, self.epoch))
         await self.peer.act(SetData(paths.partition_state(tp), state, ANY_VERSION))
 
@@ -88,7 +88,7 @@ class BuiltIn:
         await self.peer.act(Delete(paths.CONTROLLER), Create(paths.CONTROLLER, held, ephemeral=True), epoch)
 
     async def elect_without(self, broker: int) -> None:
-        """What a controller writes when a broker is gone: the first that is left in the ISR leads."""
+        """Write the states of a controller after a broker failure: the first member left in the ISR leads."""
         for topic, assignment in TOPICS.items():
             for number, replicas in enumerate(assignment):
                 left = [replica for replica in replicas if replica != broker]
@@ -105,7 +105,7 @@ DECIDING = {
     "kafka.delete_topic_enable": "true",
     "kafka.unclean_leader_election_enable": "false",
 }
-"""What brokers that answer nobody cannot tell, and elections depend on."""
+"""The settings for elections, which brokers without answers cannot give."""
 
 
 def settings(connect: str, directory: Path, configured: Mapping[str, object] = DECIDING) -> Config:
@@ -134,7 +134,7 @@ async def watching(config: Config) -> AsyncIterator[tuple[ObservingNode, Observe
 
 
 async def settled(observer: Observer, partitions: int) -> dict[tuple[str, str], int]:
-    """What was found, as soon as so many partitions were told."""
+    """The totals of the report, as soon as it has so many partitions."""
     await until(lambda: observer.report.totals.total() >= partitions)
     return dict(observer.report.totals)
 
@@ -155,7 +155,7 @@ def written_by(session_id: int, server: EmbeddedZooKeeper) -> list[str]:
 # -- beside a controller -----------------------------------------------------------------------------------------------
 
 
-async def test_a_broker_dies_and_our_elections_are_those_of_the_controller_without_a_write_of_ours(
+async def test_after_a_broker_failure_the_dry_run_elects_the_same_leaders_without_a_write(
     cluster: BuiltIn, connect: str, server: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
     async with watching(settings(connect, tmp_path)) as (node, observer):
@@ -169,7 +169,7 @@ async def test_a_broker_dies_and_our_elections_are_those_of_the_controller_witho
     assert written_by(session_id, server) == ["closeSession"]
 
 
-async def test_the_broker_with_the_controller_dies_and_the_next_one_elects_as_ours_would(
+async def test_after_a_failure_of_the_controller_the_next_one_elects_as_the_dry_run(
     cluster: BuiltIn, connect: str, server: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
     async with watching(settings(connect, tmp_path)) as (node, observer):
@@ -186,7 +186,7 @@ async def test_the_broker_with_the_controller_dies_and_the_next_one_elects_as_ou
     assert written_by(session_id, server) == ["closeSession"]
 
 
-async def test_a_leader_that_ours_would_not_elect_is_told(cluster: BuiltIn, connect: str, tmp_path: Path) -> None:
+async def test_a_leader_unlike_the_dry_run_is_reported(cluster: BuiltIn, connect: str, tmp_path: Path) -> None:
     config = settings(connect, tmp_path)
     async with watching(config) as (_, observer):
         await cluster.die(1)
@@ -197,8 +197,8 @@ async def test_a_leader_that_ours_would_not_elect_is_told(cluster: BuiltIn, conn
 
     assert found == {("broker died", "equal"): 2, ("broker died", "different"): 1}
     log = AuditReader(config.audit.dir / CLUSTER / str(NODE))
-    (told,) = [record for _, record in log if isinstance(record, ObservationRecord)]
-    verdicts = dict(zip(zip(told.topics, told.partitions, strict=True), told.verdicts, strict=True))
+    (observed,) = [record for _, record in log if isinstance(record, ObservationRecord)]
+    verdicts = dict(zip(zip(observed.topics, observed.partitions, strict=True), observed.verdicts, strict=True))
     assert verdicts == {("t", 0): "different: leader", ("t", 1): "equal", ("u", 0): "equal"}
 
 
@@ -215,7 +215,7 @@ async def test_the_cluster_is_shown_as_it_is(cluster: BuiltIn, connect: str, tmp
     assert node.snapshot.cluster_id == CLUSTER
 
 
-async def test_where_no_look_can_be_used_what_is_shown_is_called_old(
+async def test_while_every_image_is_torn_the_snapshot_is_reported_as_old(
     cluster: BuiltIn, connect: str, tmp_path: Path
 ) -> None:
     async def write_on() -> None:
@@ -230,10 +230,10 @@ async def test_where_no_look_can_be_used_what_is_shown_is_called_old(
         await asyncio.gather(writing, return_exceptions=True)
         await until(lambda: node.snapshot.reason == "watches broker 3 (built-in)")
 
-    assert reason == "brokers or the controller change during each look: what is shown is what was seen last"
+    assert reason == "brokers or the controller change during each reading: the snapshot may be out of date"
 
 
-async def test_a_cluster_that_we_would_refuse_to_lead_is_watched_all_the_same(
+async def test_a_cluster_that_this_instance_would_refuse_to_lead_is_observed_all_the_same(
     cluster: BuiltIn, connect: str, tmp_path: Path
 ) -> None:
     await cluster.peer.put(paths.MIGRATION, b"{}")
@@ -247,7 +247,7 @@ async def test_a_cluster_that_we_would_refuse_to_lead_is_watched_all_the_same(
     assert reason == f"watches broker 3 (built-in); would refuse to lead: {refusal}"
 
 
-async def test_a_controller_that_cannot_be_understood_is_watched_as_somebody_unknown(
+async def test_an_unreadable_controller_znode_is_an_unknown_process(
     cluster: BuiltIn, connect: str, tmp_path: Path
 ) -> None:
     await cluster.peer.act(Delete(paths.CONTROLLER), Create(paths.CONTROLLER, b"?", ephemeral=True))
@@ -255,10 +255,10 @@ async def test_a_controller_that_cannot_be_understood_is_watched_as_somebody_unk
     async with watching(settings(connect, tmp_path)) as (node, _):
         reason = node.snapshot.reason
 
-    assert reason == "watches somebody unknown (/controller cannot be understood)"
+    assert reason == "watches an unknown process (/controller is unreadable)"
 
 
-async def test_it_watches_on_after_its_session_ended(
+async def test_it_observes_on_after_its_session_ended(
     cluster: BuiltIn, connect: str, server: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
     chroot = connect.removeprefix(server.connect)
@@ -282,12 +282,12 @@ async def test_it_watches_on_after_its_session_ended(
         found = await settled(observer, 3)
         reason, generation = node.snapshot.reason, session.generation
 
-    # What happened while nobody could see it is not compared.
+    # Changes during the gap are not compared.
     assert found == {("broker died", "equal"): 3}
     assert (reason, generation) == ("watches broker 3 (built-in)", 2)
 
 
-async def test_what_has_not_settled_when_the_session_ends_is_unclear(
+async def test_causes_that_are_unsettled_at_the_end_of_the_session_are_unclear(
     cluster: BuiltIn, connect: str, server: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
     async with watching(settings(connect, tmp_path)) as (node, observer):
@@ -300,9 +300,7 @@ async def test_what_has_not_settled_when_the_session_ends_is_unclear(
     assert found == {("broker died", "unclear"): 3}
 
 
-async def test_where_there_is_no_cluster_nothing_is_created_to_look_at(
-    server: EmbeddedZooKeeper, tmp_path: Path
-) -> None:
+async def test_without_a_cluster_nothing_is_created_in_zookeeper(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
     nowhere = f"{server.connect}/nowhere/at/all"
 
     with pytest.raises(NoCluster, match="/cluster/id is missing"):
@@ -329,7 +327,7 @@ async def test_it_takes_settings_from_brokers_shows_them_keeps_them_and_writes_n
     config = settings(connect, tmp_path, {})
     async with AsyncExitStack() as stack:
         for number in (1, 2, 3):
-            broker = await stack.enter_async_context(TellingBroker(number, old))
+            broker = await stack.enter_async_context(SettingsBroker(number, old))
             await cluster.die(number)
             await cluster.register(number, broker.port)
         node, _ = await stack.enter_async_context(watching(config))
@@ -375,15 +373,15 @@ async def test_the_daemon_says_that_it_observes_and_stops_when_asked_to(
     assert b"Traceback" not in err
 
 
-async def test_systemd_hears_ready_from_an_observer_and_then_its_watchdog(
+async def test_systemd_receives_ready_from_an_observer_and_then_its_watchdog(
     cluster: BuiltIn, connect: str, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     process = await begin(*flags(connect, tmp_path), env=OBSERVE)
-    await supervisor.hears("READY=1")
-    assert "STATUS=observer epoch=7 partitions=3" in supervisor.heard[-1]
-    await supervisor.hears("WATCHDOG=1")
+    await supervisor.receive("READY=1")
+    assert "STATUS=observer epoch=7 partitions=3" in supervisor.received[-1]
+    await supervisor.receive("WATCHDOG=1")
     process.send_signal(signal.SIGTERM)
-    await supervisor.hears("STOPPING=1")
+    await supervisor.receive("STOPPING=1")
     _, err = await process.communicate()
 
     assert process.returncode == 0, err.decode()
@@ -397,9 +395,7 @@ async def test_two_observers_do_not_share_a_data_directory(cluster: BuiltIn, con
     assert "is in use by process" in outcome.err
 
 
-async def test_a_start_where_there_is_no_cluster_is_told_in_a_sentence(
-    server: EmbeddedZooKeeper, tmp_path: Path
-) -> None:
+async def test_a_start_without_a_cluster_ends_with_a_sentence(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
     outcome = await controllerd(*flags(f"{server.connect}/not/here", tmp_path), env=OBSERVE)
 
     assert outcome.code == UNREACHABLE

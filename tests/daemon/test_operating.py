@@ -1,4 +1,4 @@
-"""What an operator and a supervisor see of a real daemon: controllerctl, health, systemd."""
+"""A real daemon as operators and systemd observe it: controllerctl, health, notifications."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from controllerd.daemon.announcing import Announcer
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.dev.controllers import ControllerProcess
 from controllerd.identity import Identity
 from controllerd.sdnotify import Notifier
@@ -163,16 +163,14 @@ async def test_a_takeover_of_a_cluster_that_must_not_be_led_is_refused(
     assert "being migrated to KRaft" in outcome.err
 
 
-async def test_a_takeover_from_somebody_who_cannot_be_understood_is_refused(
-    connect: str, peer: Peer, tmp_path: Path
-) -> None:
+async def test_a_takeover_from_an_unreadable_holder_is_refused(connect: str, peer: Peer, tmp_path: Path) -> None:
     await peer.put(paths.CONTROLLER_EPOCH, b"3")
     await peer.act(Create(paths.CONTROLLER, b"?", ephemeral=True))
     async with daemon(connect, tmp_path) as instance:
         outcome = await ctl(instance, "takeover", "--yes")
 
     assert outcome.code == REFUSED
-    assert "/controller cannot be understood and is never deleted by us" in outcome.err
+    assert "/controller cannot be decoded, so this instance never deletes it" in outcome.err
 
 
 async def test_a_stopped_instance_leaves_the_role_to_a_broker_and_returns_when_asked(
@@ -193,7 +191,7 @@ async def test_a_stopped_instance_leaves_the_role_to_a_broker_and_returns_when_a
         assert await instance.is_active()
 
 
-async def test_what_is_remembered_brings_the_role_back_from_brokers_after_a_restart(
+async def test_a_remembered_takeover_takes_the_role_from_brokers_after_a_restart(
     connect: str, peer: Peer, tmp_path: Path
 ) -> None:
     async with leading(connect, tmp_path) as http:
@@ -216,7 +214,7 @@ async def test_nothing_is_remembered_against_the_configuration(connect: str, tmp
     assert "controller.when_broker_holds = standby is configured (flag)" in outcome.err
 
 
-async def test_a_daemon_that_is_gone_is_told_in_a_sentence(connect: str, tmp_path: Path) -> None:
+async def test_a_missing_daemon_is_reported_in_a_sentence(connect: str, tmp_path: Path) -> None:
     async with daemon(connect, tmp_path) as instance:
         await instance.process.kill()
 
@@ -246,7 +244,7 @@ async def test_a_standby_is_ready_and_not_the_controller(connect: str, peer: Pee
     assert codes == [200, 200, 503, 200]
 
 
-async def test_the_status_tells_session_audit_and_queue(connect: str, tmp_path: Path) -> None:
+async def test_the_status_has_session_audit_and_queue(connect: str, tmp_path: Path) -> None:
     async with daemon(connect, tmp_path) as instance:
         await active(instance)
         code, answer = await get(instance, "/v1/status")
@@ -261,53 +259,55 @@ async def test_the_status_tells_session_audit_and_queue(connect: str, tmp_path: 
 # -- systemd -----------------------------------------------------------------------------------------------------------
 
 
-async def test_systemd_hears_ready_then_the_watchdog_then_stopping(
+async def test_systemd_receives_ready_then_the_watchdog_then_stopping(
     connect: str, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
-        await supervisor.hears("READY=1")
-        assert "STATUS=active epoch=1 partitions=0 queue=" in supervisor.heard[-1]
-        await supervisor.hears("WATCHDOG=1")
+        await supervisor.receive("READY=1")
+        assert "STATUS=active epoch=1 partitions=0 queue=" in supervisor.received[-1]
+        await supervisor.receive("WATCHDOG=1")
         status, _ = await stopped(instance)
-        await supervisor.hears("STOPPING=1")
+        await supervisor.receive("STOPPING=1")
 
     assert status == 0
 
 
-async def test_systemd_hears_ready_from_a_standby_and_its_new_role_later(
+async def test_systemd_receives_ready_from_a_standby_and_its_new_role_later(
     connect: str, peer: Peer, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     await hold_as_broker(peer)
     async with daemon(connect, tmp_path):
-        await supervisor.hears("READY=1")
-        assert "STATUS=standby epoch=0 (broker 1 (built-in) holds the role" in supervisor.heard[-1]
+        await supervisor.receive("READY=1")
+        assert "STATUS=standby epoch=0 (broker 1 (built-in) holds the role" in supervisor.received[-1]
         await peer.remove("/controller")
-        await supervisor.hears("STATUS=active epoch=8 partitions=0 queue=0")
+        await supervisor.receive("STATUS=active epoch=8 partitions=0 queue=0")
 
-    assert sum("READY=1" in datagram for datagram in supervisor.heard) == 1
+    assert sum("READY=1" in datagram for datagram in supervisor.received) == 1
 
 
-async def test_systemd_hears_of_a_reload_and_that_it_is_over(
+async def test_systemd_receives_the_beginning_and_the_end_of_a_reload(
     connect: str, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
-        await supervisor.hears("READY=1")
+        await supervisor.receive("READY=1")
         os.kill(instance.process.pid, signal.SIGHUP)
-        await supervisor.hears("RELOADING=1")
-        assert "\nMONOTONIC_USEC=" in supervisor.heard[-1]
-        await supervisor.hears("READY=1")
+        await supervisor.receive("RELOADING=1")
+        assert "\nMONOTONIC_USEC=" in supervisor.received[-1]
+        await supervisor.receive("READY=1")
 
         assert await instance.is_active()
 
 
-async def test_systemd_gives_a_start_that_gets_on_more_time(
+async def test_systemd_gives_more_time_to_a_start_that_progresses(
     connect: str, supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    """A node that nobody hears of yet is loading; here it is one that never becomes ready."""
+    """A node without a notification is loading; this one never becomes ready."""
     announcer = Announcer(Notifier(supervisor.address))
-    node = Node(configuration(connect, tmp_path, session_ms=SHORT_MS), Identity("an instance", tmp_path, None))
+    node = ControllerNode(
+        configuration(connect, tmp_path, session_ms=SHORT_MS), Identity("an instance", tmp_path, None)
+    )
 
     announcer.beat(node)
 
-    await supervisor.hears("EXTEND_TIMEOUT_USEC=60000000")
+    await supervisor.receive("EXTEND_TIMEOUT_USEC=60000000")
     node.instance.timers.clear()

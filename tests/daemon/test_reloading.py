@@ -1,4 +1,4 @@
-"""What a running daemon does with a configuration that was changed under it."""
+"""Reloads of a changed configuration by a running daemon."""
 
 import logging
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class File:
         self.write()
 
     def write(self, more: str = "") -> None:
-        """What is in it from now on."""
+        """Replace the content of the file."""
         text = '[zookeeper]\nconnect = "zk:2181"\n[node]\nid = 2000000000\ndata_dir = "data"\n'
         self.path.write_text(f'{text}[kafka]\nlisteners = ["PLAINTEXT://ctl:9095"]\n{more}')
 
@@ -57,7 +57,7 @@ async def test_another_level_is_used_at_once(file: File) -> None:
     assert reloader.config.origins["log.level"] == str(file.path)
 
 
-async def test_what_needs_a_restart_is_named_and_not_used(file: File) -> None:
+async def test_keys_that_need_a_restart_are_named_and_not_used(file: File) -> None:
     reloader = Reloader(file.load(), file.load)
     file.write('[audit]\nlevel = "full"\n[http]\nlisten = "127.0.0.1:9999"')
 
@@ -69,7 +69,7 @@ async def test_what_needs_a_restart_is_named_and_not_used(file: File) -> None:
     assert reloader.config.audit.level == "normal"
 
 
-async def test_a_secret_that_differs_is_noticed_though_it_is_not_shown(file: File) -> None:
+async def test_a_changed_secret_is_noticed_though_it_is_not_shown(file: File) -> None:
     file.write('[http]\nadmin_token = "0123456789abcdef"')
     reloader = Reloader(file.load(), file.load)
     file.write('[http]\nadmin_token = "fedcba9876543210"')
@@ -79,7 +79,7 @@ async def test_a_secret_that_differs_is_noticed_though_it_is_not_shown(file: Fil
 
     assert lines[0]["event"] == "restart needed: http.admin_token"
     assert lines[0]["configured"] == "<hidden>"
-    assert "the old one counts until then" in lines[0]["next"]
+    assert "the old one is used until then" in lines[0]["next"]
     assert "0123456789abcdef" not in repr(lines)
     assert "fedcba9876543210" not in repr(lines)
 
@@ -92,11 +92,11 @@ async def test_of_a_file_with_a_problem_nothing_is_used(file: File) -> None:
         assert not await reloader.reload()
 
     assert reloader.config.log.level == "info"
-    assert [line["event"] for line in lines] == ["configuration not reloaded"]
+    assert [line["event"] for line in lines] == ["failed to reload configuration"]
     assert "expected one of auto, console, json, got 'xml'" in lines[0]["problem"]
 
 
-async def test_what_an_operator_had_remembered_needs_no_restart(file: File, tmp_path: Path) -> None:
+async def test_a_remembered_decision_needs_no_restart(file: File, tmp_path: Path) -> None:
     reloader = Reloader(file.load(), file.load)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "when_broker_holds").write_text("takeover")
@@ -104,7 +104,7 @@ async def test_what_an_operator_had_remembered_needs_no_restart(file: File, tmp_
     with capture_logs() as lines:
         await reloader.reload()
 
-    assert [line["event"] for line in lines] == ["configuration reloaded"]
+    assert [line["event"] for line in lines] == ["reloaded configuration"]
 
 
 async def test_secrets_are_renewed_though_their_names_stay(file: File) -> None:
@@ -118,5 +118,5 @@ async def test_secrets_are_renewed_though_their_names_stay(file: File) -> None:
         await reloader.reload()
 
     assert renewed == ["tokens"]
-    assert lines[0]["event"] == "not renewed"
+    assert lines[0]["event"] == "failed to reload secrets"
     assert lines[0]["problem"] == "http.tls_certificate: not PEM"

@@ -1,4 +1,4 @@
-"""What an operator wanted remembered about the role: kept, taken up at once, and never against the configuration."""
+"""A remembered takeover is stored, used at once, and never overrides the configuration."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.config.load import load_config
 from controllerd.config.model import Config
-from controllerd.daemon.role_memory import RoleMemory
+from controllerd.daemon.role_memory import RoleMemoryFile
 from controllerd.errors import CallFailed
 from controllerd.identity import claim_data_dir
 from controllerd.record.records import ConfigRecord
@@ -29,7 +29,7 @@ def config(directory: Path, **more: object) -> Config:
 async def test_it_holds_at_once_and_at_the_next_start_and_is_in_the_audit_log(tmp_path: Path) -> None:
     audit, taken = RecordingAudit(), list[str]()
     with claim_data_dir(tmp_path) as identity:
-        await RoleMemory(config(tmp_path), identity, audit, lambda: taken.append("from brokers")).remember()
+        await RoleMemoryFile(config(tmp_path), identity, audit, lambda: taken.append("from brokers")).remember()
 
     file = str(tmp_path / "when_broker_holds")
     assert taken == ["from brokers"]
@@ -37,10 +37,10 @@ async def test_it_holds_at_once_and_at_the_next_start_and_is_in_the_audit_log(tm
     assert (config(tmp_path).controller.when_broker_holds, config(tmp_path).origins[KEY]) == ("takeover", file)
 
 
-async def test_to_remember_twice_changes_nothing(tmp_path: Path) -> None:
+async def test_remembering_twice_changes_nothing(tmp_path: Path) -> None:
     audit = RecordingAudit()
     with claim_data_dir(tmp_path) as identity:
-        memory = RoleMemory(config(tmp_path), identity, audit, list[str]().clear)
+        memory = RoleMemoryFile(config(tmp_path), identity, audit, list[str]().clear)
         await memory.remember()
         await memory.remember()
 
@@ -54,25 +54,25 @@ async def test_to_remember_twice_changes_nothing(tmp_path: Path) -> None:
         ({"controller__when_broker_holds": "takeover"}, None),
         (
             {"controller__when_broker_holds": "standby"},
-            "controller.when_broker_holds = standby is configured (flag), which wins at the next start",
+            "controller.when_broker_holds = standby is configured (flag), which has precedence at the next start",
         ),
     ],
 )
-def test_only_what_is_configured_stands_against_it(
+def test_only_a_configured_value_prevents_it(
     tmp_path: Path, configured: dict[str, object], why_not: str | None
 ) -> None:
     with claim_data_dir(tmp_path) as identity:
-        memory = RoleMemory(config(tmp_path, **configured), identity, RecordingAudit(), list[str]().clear)
+        memory = RoleMemoryFile(config(tmp_path, **configured), identity, RecordingAudit(), list[str]().clear)
 
         assert memory.why_not == why_not
 
 
-async def test_a_disk_that_refuses_is_told_and_nothing_is_taken_up(tmp_path: Path) -> None:
+async def test_a_failed_write_is_reported_and_nothing_changes(tmp_path: Path) -> None:
     taken = list[str]()
     with claim_data_dir(tmp_path) as identity:
         (tmp_path / "when_broker_holds.new").mkdir()
 
-        with pytest.raises(CallFailed, match="cannot be remembered"):
-            await RoleMemory(config(tmp_path), identity, RecordingAudit(), lambda: taken.append("x")).remember()
+        with pytest.raises(CallFailed, match="cannot be stored"):
+            await RoleMemoryFile(config(tmp_path), identity, RecordingAudit(), lambda: taken.append("x")).remember()
 
     assert taken == []

@@ -26,7 +26,7 @@ UNREACHABLE, IN_USE, CONFIG = 69, 74, 78
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """An address where connections are taken and nobody ever answers."""
+    """An address that accepts connections and never answers."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -76,7 +76,7 @@ async def test_the_ready_line_names_the_advertised_host_with_the_port_that_was_b
     await process.communicate()
 
 
-async def test_a_starter_that_stops_listening_does_not_cost_the_role(connect: str, peer: Peer, tmp_path: Path) -> None:
+async def test_a_closed_standard_output_does_not_cost_the_role(connect: str, peer: Peer, tmp_path: Path) -> None:
     process = await begin(*flags(connect, tmp_path))
     assert process.stdout is not None
     process.stdout._transport.close()  # type: ignore[attr-defined]  # the pipe of asyncio has no other way to close
@@ -89,7 +89,7 @@ async def test_a_starter_that_stops_listening_does_not_cost_the_role(connect: st
     _, err = await process.communicate()
 
     assert process.returncode == 0, err.decode()
-    assert b"the ready line was not printed" in err
+    assert b"failed to print ready line" in err
 
 
 async def test_a_second_process_on_the_same_data_dir_is_refused_with_the_holder(connect: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_second_process_on_the_same_data_dir_is_refused_with_the_holder(
         assert await first.is_active()
 
 
-async def test_an_ensemble_that_does_not_answer_is_told_in_a_sentence(silent: str, tmp_path: Path) -> None:
+async def test_an_ensemble_that_does_not_answer_ends_the_start_with_a_sentence(silent: str, tmp_path: Path) -> None:
     env = {"CONTROLLERD__ZOOKEEPER__CONNECTION_TIMEOUT_MS": "1000"}
 
     outcome = await controllerd(*flags(silent, tmp_path), env=env)
@@ -112,7 +112,7 @@ async def test_an_ensemble_that_does_not_answer_is_told_in_a_sentence(silent: st
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_before_zookeeper_answers_ends_the_start_without_a_fuss(
+async def test_a_signal_before_zookeeper_answers_ends_the_start_without_a_traceback(
     silent: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     env = {"CONTROLLERD__ZOOKEEPER__CONNECTION_TIMEOUT_MS": "60000"}
@@ -131,7 +131,7 @@ async def test_a_signal_before_zookeeper_answers_ends_the_start_without_a_fuss(
     assert b"Traceback" not in err
 
 
-async def test_an_address_in_use_is_told_in_a_sentence(connect: str, silent: str, tmp_path: Path) -> None:
+async def test_an_address_in_use_ends_the_start_with_a_sentence(connect: str, silent: str, tmp_path: Path) -> None:
     outcome = await controllerd(*flags(connect, tmp_path), "--http", silent)
 
     assert outcome.code == IN_USE

@@ -126,7 +126,8 @@ async def test_a_frozen_one_leads_with_a_higher_epoch_or_not_at_all(
     async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
         await active(instance)
         await peer.add_topic(TOPIC, REPLICAS)
-        await until(lambda: told_of_topic(stubs))  # what is on its way to a socket may leave after a freeze (ADR 0011)
+        # Bytes on their way to a socket may leave after a freeze (ADR 0011).
+        await until(lambda: have_received_topic(stubs))
         await freeze(instance, peer)
         before = [len(stub.got) for stub in stubs]
         await peer.remove(paths.broker(BrokerId(1)))
@@ -146,7 +147,7 @@ async def test_a_frozen_one_that_was_replaced_sends_nothing_more_and_stands_by(
 ) -> None:
     async with daemon(connect, tmp_path, session_ms=SHORT_MS) as instance:
         await active(instance)
-        await until(lambda: told_something(stubs))
+        await until(lambda: have_received_something(stubs))
         await freeze(instance, peer)
         await peer.lead()
         before = [len(stub.got) for stub in stubs]
@@ -165,13 +166,13 @@ async def test_a_frozen_one_that_was_replaced_sends_nothing_more_and_stands_by(
         assert holder.broker_id != NODE
 
 
-async def told_something(stubs: list[StubBroker]) -> bool:
+async def have_received_something(stubs: list[StubBroker]) -> bool:
     """Whether each broker got a request."""
     return all(stub.got for stub in stubs)
 
 
-async def told_of_topic(stubs: list[StubBroker]) -> bool:
-    """Whether each broker got and answered all that it is told of a new topic: its replicas, then the metadata."""
+async def have_received_topic(stubs: list[StubBroker]) -> bool:
+    """Whether each broker got and answered all requests about a new topic: its replicas, then the metadata."""
     return all(
         stub.waiting_for_answer == 0
         and {got.api for got in stub.got if TOPIC in named_topics(got)} == {"LeaderAndIsr", "UpdateMetadata"}

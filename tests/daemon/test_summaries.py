@@ -14,7 +14,7 @@ from controllerd.record.records import (
 )
 
 
-def told(*records: Record) -> list[dict[str, object]]:
+def line_of(*records: Record) -> list[dict[str, object]]:
     """The lines about these records in the course of one event."""
     assert {type(record) for record in records} <= EventSummaries.takes
     with capture_logs() as lines:
@@ -34,7 +34,7 @@ def leaders(topics: list[str], partitions: list[int]) -> LeadershipRecord:
 
 
 def test_an_event_is_one_line_with_its_topics_and_brokers() -> None:
-    (line,) = told(BrokersRecord(gone=[1]), leaders(["payments", "orders"], [0, 3]))
+    (line,) = line_of(BrokersRecord(gone=[1]), leaders(["payments", "orders"], [0, 3]))
 
     assert line == {
         "event": "event handled",
@@ -52,7 +52,7 @@ def test_an_event_is_one_line_with_its_topics_and_brokers() -> None:
 def test_partitions_are_named_where_there_is_one_topic() -> None:
     states = PartitionStateRecord(["payments"] * 2, [7, 4], ["OnlinePartition"] * 2, ["OfflinePartition"] * 2)
 
-    (line,) = told(states)
+    (line,) = line_of(states)
 
     assert (line["topics"], line["partitions"]) == (["payments"], [4, 7])
 
@@ -60,17 +60,17 @@ def test_partitions_are_named_where_there_is_one_topic() -> None:
 def test_of_many_topics_some_are_named_and_the_others_counted() -> None:
     names = [f"t{number:03}" for number in range(100)]
 
-    (line,) = told(leaders(names, [0] * 100))
+    (line,) = line_of(leaders(names, [0] * 100))
 
     assert line["topics"] == names[:MAX_NAMED]
     assert line["more_topics"] == 100 - MAX_NAMED
 
 
-def test_an_event_that_did_nothing_is_not_told() -> None:
-    assert told() == []
+def test_an_event_without_effects_has_no_line() -> None:
+    assert line_of() == []
 
 
-def test_what_an_event_did_is_not_told_of_the_next() -> None:
+def test_effects_of_an_event_are_not_in_the_line_of_the_next() -> None:
     summaries = EventSummaries()
     with capture_logs() as lines:
         summaries.record(EventBegin(1, "BrokerChange", 2, 0.1), BrokersRecord(gone=[1]))

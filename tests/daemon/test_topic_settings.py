@@ -1,14 +1,14 @@
-"""Settings of topics are asked for when somebody wants them, and kept for a while."""
+"""Configurations of topics are read on request and cached."""
 
 from collections.abc import Iterable, Mapping
 
 from controllerd.core.settings_book import SettingsBook
-from controllerd.daemon.topic_settings import KEPT_S, KeptSettings
+from controllerd.daemon.topic_settings import CACHED_S, CachedTopicSettings
 from controllerd.errors import BadZnode, StoreUnavailable
 
 
 class Store:
-    """Says what it was told to, and counts who was asked for."""
+    """A store with configurable answers that records the requested topics."""
 
     def __init__(self) -> None:
         self.configs: dict[str, Mapping[str, str] | BadZnode] = {}
@@ -25,9 +25,9 @@ class Store:
             raise StoreUnavailable("no connection")
         return {name: self.configs.get(name, {}) for name in names}
 
-    def settings(self) -> KeptSettings:
+    def settings(self) -> CachedTopicSettings:
         """Over no broker at all."""
-        return KeptSettings(self.read, SettingsBook(), lambda: True, lambda: self.is_active, lambda: self.now)
+        return CachedTopicSettings(self.read, SettingsBook(), lambda: True, lambda: self.is_active, lambda: self.now)
 
 
 async def test_an_instance_that_does_not_lead_knows_of_no_dynamic_default() -> None:
@@ -40,7 +40,7 @@ async def test_an_instance_that_does_not_lead_knows_of_no_dynamic_default() -> N
     assert settings.unclean_by_default() is None
 
 
-async def test_what_is_known_is_not_asked_for_again() -> None:
+async def test_cached_configurations_are_not_read_again() -> None:
     store = Store()
     store.configs["orders"] = {"min.insync.replicas": "2"}
     settings = store.settings()
@@ -52,12 +52,12 @@ async def test_what_is_known_is_not_asked_for_again() -> None:
     assert store.asked == [["orders", "audit"], ["new"]]
 
 
-async def test_after_a_while_everything_is_asked_anew_and_the_version_says_so() -> None:
+async def test_expired_configurations_are_read_again_with_a_new_version() -> None:
     store = Store()
     settings = store.settings()
     version = settings.version
     await settings.of(["orders"])
-    store.now += KEPT_S
+    store.now += CACHED_S
 
     await settings.of(["orders"])
 
@@ -65,7 +65,7 @@ async def test_after_a_while_everything_is_asked_anew_and_the_version_says_so() 
     assert settings.version != version
 
 
-async def test_what_cannot_be_read_is_left_out() -> None:
+async def test_unreadable_configurations_are_left_out() -> None:
     store = Store()
     store.configs["broken"] = BadZnode("/config/topics/broken", "not JSON")
     settings = store.settings()
@@ -75,5 +75,5 @@ async def test_what_cannot_be_read_is_left_out() -> None:
     assert await settings.of(["new", "orders"]) == {"orders": {}}
 
 
-async def test_without_brokers_nobody_knows_the_default() -> None:
+async def test_without_brokers_the_default_is_unknown() -> None:
     assert await Store().settings().min_isr_by_default() is None

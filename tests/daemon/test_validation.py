@@ -39,7 +39,7 @@ class Elector:
 
 @dataclass
 class Client:
-    """What the heartbeat needs of ZooKeeper."""
+    """The part of the ZooKeeper client that the heartbeat uses."""
 
     zk: Reads = field(default_factory=Reads)
     session: Session = field(default_factory=Session)
@@ -83,7 +83,7 @@ async def test_no_broker_is_even_connected_to_while_the_role_is_in_doubt(node: I
 
 @dataclass
 class CutOff:
-    """A session that is suspended until the connection is back; counts how often somebody looked."""
+    """A session that is suspended until the connection is back; counts the checks."""
 
     is_back: bool = False
     looks: int = 0
@@ -120,7 +120,7 @@ async def test_an_answer_from_before_a_second_freeze_lets_nothing_leave(node: In
     assert not node.guard.may_send()
 
 
-async def test_an_answer_from_before_a_broker_spoke_lets_nothing_leave(node: Instance) -> None:
+async def test_an_answer_from_before_a_new_doubt_lets_nothing_leave(node: Instance) -> None:
     node.context.begin_term(7, 1)
     node.guard.put_in_doubt("the process was suspended")
     client = Client()
@@ -225,7 +225,7 @@ async def test_a_check_that_waits_for_zookeeper_does_not_starve_the_watchdog(nod
         await heartbeat
 
 
-async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the_others_up_once(node: Instance) -> None:
+async def test_a_broker_that_repeats_a_newer_epoch_against_zookeeper_holds_the_others_once(node: Instance) -> None:
     node.context.begin_term(7, 1)
     node._stale_epoch(BrokerId(1), 7)
     node.guard.revalidated(node.guard.doubts)
@@ -237,7 +237,7 @@ async def test_a_broker_that_keeps_saying_so_though_zookeeper_does_not_holds_the
     assert not node.guard.may_send(), "another one says so too"
 
 
-async def test_a_broker_that_keeps_naming_a_newer_epoch_holds_requests_up_once_per_granted_session_timeout(
+async def test_a_broker_that_repeats_a_newer_epoch_holds_requests_once_per_granted_session_timeout(
     node: Instance,
 ) -> None:
     node.context.begin_term(7, 1)

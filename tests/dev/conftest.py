@@ -1,4 +1,4 @@
-"""A ZooKeeper for each test that wants one."""
+"""A ZooKeeper server for each test that needs one."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``controllerd dev`` and ``demo`` as processes, as a newcomer starts them."""
+"""``controllerd dev`` and ``demo`` as processes."""
 
 import asyncio
 import os
@@ -29,13 +29,13 @@ async def command(folder: Path, *arguments: str) -> AsyncIterator[asyncio.subpro
         await process.communicate()
 
 
-async def told_until(process: asyncio.subprocess.Process, phrase: str) -> str:
-    """What the command printed, up to the line with this phrase."""
+async def output_until(process: asyncio.subprocess.Process, phrase: str) -> str:
+    """The output of the command, up to the line with this phrase."""
     assert process.stdout is not None
-    told = ""
+    output = ""
     async with asyncio.timeout(PATIENCE_S):
-        while phrase not in told:
+        while phrase not in output:
             line = await process.stdout.readline()
-            assert line, told
-            told += line.decode()
-    return told
+            assert line, output
+            output += line.decode()
+    return output

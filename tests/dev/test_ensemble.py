@@ -20,7 +20,7 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Emb
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def ensemble(servers: EmbeddedEnsemble) -> AsyncIterator[EmbeddedEnsemble]:
-    """The servers; whichever a test has killed is started again."""
+    """The servers; those that a test killed are started again."""
     yield servers
     for server in servers.servers.values():
         if not server.process.running:
@@ -57,7 +57,7 @@ async def test_a_leader_that_dies_has_a_successor(ensemble: EmbeddedEnsemble) ->
     assert await ensemble.leader() != before
 
 
-async def test_one_of_three_alone_does_not_serve(ensemble: EmbeddedEnsemble) -> None:
+async def test_one_of_three_servers_alone_does_not_serve(ensemble: EmbeddedEnsemble) -> None:
     alone, *others = ensemble.servers.values()
     for server in others:
         await server.kill()
@@ -68,7 +68,7 @@ async def test_one_of_three_alone_does_not_serve(ensemble: EmbeddedEnsemble) -> 
     await alone.process.wait_until(is_silent, timeout_s=20, what="stopped to serve")
 
 
-async def test_what_was_written_outlives_the_death_of_all(ensemble: EmbeddedEnsemble) -> None:
+async def test_written_data_outlives_a_restart_of_all_servers(ensemble: EmbeddedEnsemble) -> None:
     client = KazooClient(ensemble.connect, timeout=10.0)
     client.start()
     client.create("/kept", b"yes")

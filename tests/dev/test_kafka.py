@@ -34,7 +34,7 @@ async def leads(broker: KafkaBroker, topic: str) -> bool:
 @pytest.mark.kafka
 @pytest.mark.zookeeper
 @pytest.mark.usefixtures("kafka_jars")
-async def test_a_broker_comes_back_from_a_crash_with_all_that_it_acknowledged(
+async def test_a_broker_returns_from_a_crash_with_every_acknowledged_record(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
     async with KafkaBroker(1, f"{zookeeper.connect}/kafka", tmp_path / "broker") as broker:

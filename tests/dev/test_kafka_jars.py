@@ -10,7 +10,7 @@ from controllerd.dev.processes import DevError
 
 
 class FakeMaven:
-    """A `mvn` on PATH that answers with the jars it is told, or fails; it notes how often it was asked."""
+    """A `mvn` on PATH that answers with given jars, or fails; it counts its calls."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -30,14 +30,14 @@ class FakeMaven:
         self._write(f'for a; do case $a in -Dmdep.outputFile=*) printf %s "{named}" > "${{a#*=}}"; esac; done')
 
     def fetches(self, jar: Path, files: int) -> None:
-        """It answers, and says file by file what it fetched."""
+        """Write a Maven that answers and prints each file that it fetched."""
         self.answers(jar)
         script = self._folder / "mvn"
         said = "printf '[INFO] Downloaded from central: a.jar\\n'\n" * files
         script.write_text(script.read_text(encoding="utf-8") + said, encoding="utf-8")
 
     def takes(self, seconds: float) -> None:
-        """It answers after so long."""
+        """Make Maven answer after this time."""
         script = self._folder / "mvn"
         script.write_text(script.read_text(encoding="utf-8") + f"sleep {seconds}\n", encoding="utf-8")
 
@@ -56,7 +56,7 @@ class FakeMaven:
 
 @pytest.fixture
 def maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMaven:
-    """An empty cache, no KAFKA_HOME, and a Maven that the test speaks for."""
+    """An empty cache, no KAFKA_HOME, and a Maven that the test configures."""
     fake = FakeMaven(tmp_path / "maven")
     monkeypatch.setenv("PATH", str(tmp_path / "maven"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -91,21 +91,19 @@ def test_maven_is_asked_once(maven: FakeMaven, jar: Path) -> None:
     assert maven.calls == 1
 
 
-def test_progress_is_told_before_maven_runs(maven: FakeMaven, jar: Path) -> None:
+def test_progress_is_reported_before_maven_runs(maven: FakeMaven, jar: Path) -> None:
     maven.answers(jar)
-    told: list[str] = []
-    class_path(told.append)
-    assert "Maven" in told[0]
+    messages: list[str] = []
+    class_path(messages.append)
+    assert "Maven" in messages[0]
 
 
-def test_how_far_a_download_is_is_told_while_it_goes_on(
-    maven: FakeMaven, jar: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kafka_jars, "_TELL_EVERY_S", 0.0)
+def test_progress_is_reported_during_a_download(maven: FakeMaven, jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_jars, "_REPORT_EVERY_S", 0.0)
     maven.fetches(jar, files=3)
-    told: list[str] = []
-    class_path(told.append)
-    assert told[1:] == [f"Maven has fetched {files} files" for files in (1, 2, 3)]
+    messages: list[str] = []
+    class_path(messages.append)
+    assert messages[1:] == [f"Maven has fetched {files} files" for files in (1, 2, 3)]
 
 
 def test_maven_is_asked_again_when_a_jar_is_gone(maven: FakeMaven, jar: Path, tmp_path: Path) -> None:
@@ -130,7 +128,7 @@ def test_jars_that_maven_names_and_that_do_not_exist_are_an_error(maven: FakeMav
         class_path()
 
 
-def test_neither_kafka_home_nor_maven_is_said_with_what_to_do(maven: FakeMaven) -> None:
+def test_without_kafka_home_and_maven_the_error_has_advice(maven: FakeMaven) -> None:
     with pytest.raises(DevError, match=r"install Maven .* set KAFKA_HOME"):
         class_path()
 
@@ -155,16 +153,16 @@ def test_the_default_release_is_3_9_1(maven: FakeMaven, tmp_path: Path) -> None:
     assert release_in_use() == "3.9.1"
 
 
-def test_the_release_that_is_downloaded_is_told(maven: FakeMaven, jar: Path) -> None:
+def test_the_release_that_is_downloaded_is_named(maven: FakeMaven, jar: Path) -> None:
     maven.answers(jar)
-    told: list[str] = []
-    class_path(told.append, version="2.8.2")
-    assert "Apache Kafka 2.8.2" in told[0]
+    messages: list[str] = []
+    class_path(messages.append, version="2.8.2")
+    assert "Apache Kafka 2.8.2" in messages[0]
 
 
 @pytest.mark.parametrize("version", ["2.5.1", "4.0.0", "2.8.3", "2.8", "latest", ""])
 def test_an_unknown_release_is_refused_with_the_known_ones(maven: FakeMaven, version: str) -> None:
-    with pytest.raises(DevError, match=r"known are those up to 2\.6\.3, .* and 3\.9\.1"):
+    with pytest.raises(DevError, match=r"known releases are those up to 2\.6\.3, .* and 3\.9\.1"):
         class_path(version=version)
     assert maven.calls == 0
 

@@ -36,7 +36,7 @@ def java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("maven", "java")
-async def test_the_time_that_the_jars_take_is_none_of_the_time_to_start(tmp_path: Path) -> None:
+async def test_the_time_to_resolve_jars_does_not_count_as_start_time(tmp_path: Path) -> None:
     broker = KafkaBroker(1, "127.0.0.1:1/kafka", tmp_path / "broker", version="3.0.2")
     began = time.monotonic()
     try:
@@ -48,7 +48,7 @@ async def test_the_time_that_the_jars_take_is_none_of_the_time_to_start(tmp_path
 
 
 async def test_the_jars_of_each_release_are_resolved_once_before_anything_starts(maven: FakeMaven) -> None:
-    told: list[str] = []
-    await resolve_jars(["2.8.2", "2.8.2", "2.8.2"], told.append)
+    messages: list[str] = []
+    await resolve_jars(["2.8.2", "2.8.2", "2.8.2"], messages.append)
     assert maven.calls == 1
-    assert "Apache Kafka 2.8.2" in told[0]
+    assert "Apache Kafka 2.8.2" in messages[0]

@@ -1,4 +1,4 @@
-"""How a load counts its gaps, how it ends, and what it waits for by librdkafka's own statistics."""
+"""A load: how it counts its gaps, how it ends, and its description of librdkafka's statistics."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from collections.abc import Container
 import pytest
 
 from controllerd.dev import load as load_module
-from controllerd.dev.load import UNKNOWN_OFFSET, LoadResult, ProducerLoad, Record, describe_waiting
+from controllerd.dev.load import UNKNOWN_OFFSET, LoadRecord, LoadResult, ProducerLoad, describe_waiting
 
 
 def acknowledged_at(*times_s: float, partition: int = 0) -> LoadResult:
     """The result of a load to one partition."""
-    records = [Record(partition, number, number) for number in range(len(times_s))]
+    records = [LoadRecord(partition, number, number) for number in range(len(times_s))]
     return LoadResult(acknowledged=records, acknowledged_at_s=list(times_s))
 
 
@@ -25,7 +25,7 @@ def round_the_partitions(*, leaderless: Container[int], between_s: tuple[float, 
         partition, at_s = number % 6, number * 0.004
         if not (partition in leaderless and between_s[0] < at_s < between_s[1]):
             result.acknowledged_at_s.append(at_s)
-            result.acknowledged.append(Record(partition, number // 6, number // 6))
+            result.acknowledged.append(LoadRecord(partition, number // 6, number // 6))
     return result
 
 
@@ -42,7 +42,7 @@ def test_partitions_without_a_leader_are_a_gap_while_the_others_are_acknowledged
     assert result.worst_gap_s() == pytest.approx(12.0, abs=0.05)
 
 
-def test_a_partition_that_is_acknowledged_no_more_is_a_gap_that_goes_on() -> None:
+def test_a_partition_without_further_acknowledgements_is_an_open_gap() -> None:
     result = round_the_partitions(leaderless={4}, between_s=(10.0, 99.0), until_s=30.0)
     assert result.worst_gap_s(since_s=25.0) == pytest.approx(20.0, abs=0.05)
     assert result.worst_gap_s(until_s=15.0) == pytest.approx(5.0, abs=0.05)
@@ -60,7 +60,7 @@ def test_without_acknowledgements_there_is_no_gap() -> None:
 def test_a_record_that_the_log_had_already_is_acknowledged_without_an_offset() -> None:
     load = ProducerLoad("nowhere:1", "orders", 1)
     load._note(None, 0, 5, None)
-    assert load.result.acknowledged == [Record(0, 5, UNKNOWN_OFFSET)]
+    assert load.result.acknowledged == [LoadRecord(0, 5, UNKNOWN_OFFSET)]
 
 
 def test_a_load_misses_partitions_without_an_acknowledgement_of_their_own_and_then_records() -> None:
@@ -73,7 +73,7 @@ def test_a_load_misses_partitions_without_an_acknowledgement_of_their_own_and_th
 
 
 class FullProducer:
-    """A producer whose queue has no room, as of a partition that nobody acknowledges."""
+    """A producer whose queue has no room, as of a partition without acknowledgements."""
 
     def __init__(self) -> None:
         self.is_asked = threading.Event()
@@ -96,14 +96,14 @@ class FullProducer:
 def test_a_load_whose_queue_is_full_for_good_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     producer = FullProducer()
     monkeypatch.setattr(load_module, "_producer", lambda *_: producer)
-    load = ProducerLoad("nobody:9092", "t", 1)
+    load = ProducerLoad("nowhere:9092", "t", 1)
     load.start()
     assert producer.is_asked.wait(10)
 
     assert load.stop().sent == 0
 
 
-def test_a_load_that_was_stopped_asks_brokers_for_its_topic_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_load_asks_brokers_for_its_topic_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker would create the topic anew if it was deleted meanwhile: the client is gone with the load."""
     made: list[weakref.ref[FullProducer]] = []
 
@@ -113,7 +113,7 @@ def test_a_load_that_was_stopped_asks_brokers_for_its_topic_no_more(monkeypatch:
         return producer
 
     monkeypatch.setattr(load_module, "_producer", make)
-    load = ProducerLoad("nobody:9092", "t", 1)
+    load = ProducerLoad("nowhere:9092", "t", 1)
     load.start()
     load.stop()
 
@@ -146,28 +146,28 @@ def test_partitions_without_records_are_not_named() -> None:
     assert describe_waiting(statistics()) == "producer id Assigned; broker 2 is TRY_CONNECT, requests under way: 1"
 
 
-def test_before_the_first_statistics_that_is_said() -> None:
+def test_before_the_first_statistics_the_description_says_so() -> None:
     assert describe_waiting("") == "no statistics yet"
 
 
 def test_the_statistics_of_librdkafka_can_be_read() -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka")
-    told: list[str] = []
+    statistics_seen: list[str] = []
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": "127.0.0.1:1",
             "enable.idempotence": True,
             "statistics.interval.ms": 100,
-            "stats_cb": told.append,
+            "stats_cb": statistics_seen.append,
             "log_level": 0,
         }
     )
     producer.produce("orders", b"a record", partition=0)
-    while not told or "orders" not in json.loads(told[-1])["topics"]:
+    while not statistics_seen or "orders" not in json.loads(statistics_seen[-1])["topics"]:
         producer.poll(1)
 
     assert re.fullmatch(
-        r"producer id \w+; orders-\S+ on broker -1 has 1 \+ 0 waiting, 0 sent", describe_waiting(told[-1])
+        r"producer id \w+; orders-\S+ on broker -1 has 1 \+ 0 waiting, 0 sent", describe_waiting(statistics_seen[-1])
     )
     producer.purge()
     producer.flush(5)

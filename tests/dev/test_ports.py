@@ -21,22 +21,22 @@ async def test_a_server_can_listen_again_on_a_reserved_port() -> None:
             await server.wait_closed()
 
 
-def test_nobody_answers_while_the_server_is_dead() -> None:
+def test_connections_are_refused_while_the_server_is_dead() -> None:
     with ReservedPort() as reserved, pytest.raises(ConnectionRefusedError):
         socket.create_connection((LOOPBACK, reserved.port), timeout=5)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port can be chosen but not held")
-def test_a_reserved_port_is_refused_to_a_stranger() -> None:
-    with ReservedPort() as reserved, socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-        stranger.bind((LOOPBACK, reserved.port))
+def test_a_reserved_port_cannot_be_bound_by_another_socket() -> None:
+    with ReservedPort() as reserved, socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((LOOPBACK, reserved.port))
 
 
 def test_a_closed_reservation_gives_the_port_back() -> None:
     reserved = ReservedPort()
     reserved.close()
-    with socket.socket() as stranger:
-        stranger.bind((LOOPBACK, reserved.port))
+    with socket.socket() as other:
+        other.bind((LOOPBACK, reserved.port))
 
 
 def test_a_port_is_the_one_that_was_asked_for() -> None:
@@ -46,7 +46,7 @@ def test_a_port_is_the_one_that_was_asked_for() -> None:
         assert again.port == port
 
 
-def test_ports_are_free_unless_somebody_listens_on_one() -> None:
+def test_ports_are_free_unless_a_server_listens_on_one() -> None:
     with ReservedPort() as reserved, socket.socket() as server:
         assert are_free([reserved.port])
         server.bind((LOOPBACK, 0))

@@ -1,4 +1,4 @@
-"""Child processes start, end, freeze and are never left behind; Java is found, or its absence is explained."""
+"""Child processes start, end, pause and are never left behind; Java is found, or its absence is explained."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ async def test_cancellation_kills_the_child(tmp_path: Path) -> None:
     assert not process.running
 
 
-async def test_a_child_that_ends_early_is_reported_with_its_last_words(tmp_path: Path) -> None:
+async def test_a_child_that_ends_early_is_reported_with_its_last_output(tmp_path: Path) -> None:
     async with child(tmp_path, "raise SystemExit('no such port')") as process:
         with pytest.raises(DevError, match=r"ended with status 1 before it came up[^$]*no such port"):
             await process.wait_until(never, timeout_s=20, what="came up")
@@ -119,7 +119,7 @@ async def test_a_paused_child_is_killed_all_the_same(tmp_path: Path) -> None:
         assert not process.running
 
 
-async def test_a_second_life_has_its_own_last_words(tmp_path: Path) -> None:
+async def test_a_restarted_child_has_its_own_last_output(tmp_path: Path) -> None:
     async with child(tmp_path, FOREVER) as process:
         await ready(process)
         await process.kill()
@@ -128,7 +128,7 @@ async def test_a_second_life_has_its_own_last_words(tmp_path: Path) -> None:
         assert process.log_tail() == "ready"
 
 
-async def test_what_a_life_wrote_is_found_under_much_that_it_wrote_later(tmp_path: Path) -> None:
+async def test_early_output_of_a_child_is_found_behind_much_later_output(tmp_path: Path) -> None:
     async with child(tmp_path, "print('refused')\nprint('shut down\\n' * 10_000)") as process:
         assert await process.wait_ended(timeout_s=20) == 0
         assert "refused" not in process.log_tail(100_000)
@@ -188,7 +188,7 @@ def test_path_is_used_without_java_home(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert find_java() == str(wanted)
 
 
-def test_no_java_at_all_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_java_the_error_has_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(DevError, match="install a Java 17 runtime"):

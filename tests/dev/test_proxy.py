@@ -1,4 +1,4 @@
-"""The proxy passes everything on, tells when it came, and delays, cuts and refuses on demand."""
+"""The proxy forwards all bytes, records when they came, and delays, cuts and refuses on demand."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ BROKEN = (ConnectionError, asyncio.IncompleteReadError)
 
 
 class Recorder(TcpProxy):
-    """Keeps what it sees, and holds the client's bytes until told otherwise."""
+    """A proxy that keeps the chunks it sees, and holds the client's bytes until it is released."""
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
@@ -33,7 +33,7 @@ class Recorder(TcpProxy):
 
 @asynccontextmanager
 async def echo() -> AsyncIterator[str]:
-    """A server that sends back what it gets, and ends when its client does; its address."""
+    """An echo server that ends with its client; yields its address."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(1024):
@@ -72,7 +72,7 @@ async def test_bytes_come_and_go_and_are_seen_with_their_time(proxy: Recorder) -
     assert before <= proxy.chunks[0].at_s <= proxy.chunks[1].at_s <= time.monotonic()
 
 
-async def test_what_is_held_is_seen_at_once_and_passes_later(proxy: Recorder) -> None:
+async def test_held_bytes_are_seen_at_once_and_forwarded_later(proxy: Recorder) -> None:
     proxy.go_on.clear()
     async with client(proxy) as (reader, writer):
         writer.write(b"hello")
@@ -84,7 +84,7 @@ async def test_what_is_held_is_seen_at_once_and_passes_later(proxy: Recorder) ->
     assert proxy.chunks[0].at_s <= held_at
 
 
-async def test_what_was_sent_before_the_end_still_passes(proxy: Recorder) -> None:
+async def test_bytes_sent_before_the_end_are_still_forwarded(proxy: Recorder) -> None:
     async with client(proxy) as (reader, writer):
         writer.write(b"last words")
         writer.write_eof()
@@ -103,7 +103,7 @@ async def test_a_cut_ends_the_connection_and_not_the_proxy(proxy: Recorder) -> N
         assert await reader.readexactly(1) == b"b"
 
 
-async def test_an_isolated_server_refuses_until_it_is_healed(proxy: Recorder) -> None:
+async def test_an_isolated_server_refuses_until_the_proxy_is_healed(proxy: Recorder) -> None:
     proxy.isolate()
     async with client(proxy) as (reader, _):
         with pytest.raises(BROKEN):
@@ -114,7 +114,7 @@ async def test_an_isolated_server_refuses_until_it_is_healed(proxy: Recorder) ->
         assert await reader.readexactly(1) == b"b"
 
 
-async def test_a_server_that_is_not_there_looks_like_one_that_hangs_up() -> None:
+async def test_a_missing_server_looks_like_one_that_closes_the_connection() -> None:
     async with echo() as upstream:
         gone = upstream
     async with TcpProxy(gone) as proxy, client(proxy) as (reader, _):

@@ -1,16 +1,16 @@
-"""What a verification calls lost, duplicated and out of order, and how it learns where a partition ends."""
+"""A verification: lost, duplicated and out-of-order records, and the end of a partition."""
 
 import time
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from controllerd.dev.load import Record
+from controllerd.dev.load import LoadRecord
 from controllerd.dev.verification import high_watermark, verify
 
 
-def log(partition: int, *sequences: int) -> list[Record]:
-    return [Record(partition, sequence, offset) for offset, sequence in enumerate(sequences)]
+def log(partition: int, *sequences: int) -> list[LoadRecord]:
+    return [LoadRecord(partition, sequence, offset) for offset, sequence in enumerate(sequences)]
 
 
 def test_a_log_that_holds_every_acknowledged_record_once_and_in_order_is_ok() -> None:
@@ -46,7 +46,7 @@ def test_an_empty_log_has_lost_everything() -> None:
 
 
 class NewLeader:
-    """Answers the first few questions about its partition with an error, and then with the end of it."""
+    """A leader that answers the first requests for offsets with an error, and then with the end offset."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals
@@ -63,7 +63,7 @@ def test_a_leader_that_does_not_know_the_end_of_its_partition_yet_is_asked_again
     assert high_watermark(NewLeader(refusals=2), TopicPartition("orders", 0), time.monotonic() + 30) == 7
 
 
-def test_a_leader_that_never_knows_it_is_asked_until_the_time_is_up() -> None:
+def test_a_leader_that_never_knows_the_end_is_asked_until_the_deadline() -> None:
     leader = NewLeader(refusals=2)
     with pytest.raises(KafkaException, match="OFFSET_NOT_AVAILABLE"):
         high_watermark(leader, TopicPartition("orders", 0), time.monotonic())

@@ -1,4 +1,4 @@
-"""The embedded ZooKeeper is a real server that survives its own death."""
+"""The embedded ZooKeeper is a real server that keeps its data over a crash."""
 
 import importlib.machinery
 import importlib.util
@@ -12,7 +12,7 @@ from controllerd.dev.zookeeper import EmbeddedZooKeeper, zookeeper_jars
 
 
 @pytest.mark.zookeeper
-async def test_it_keeps_its_address_and_its_data_over_a_crash(zookeeper: EmbeddedZooKeeper) -> None:
+async def test_the_server_keeps_its_address_and_its_data_over_a_crash(zookeeper: EmbeddedZooKeeper) -> None:
     before = zookeeper.connect
     client = KazooClient(before, timeout=10.0)
     client.start()
@@ -29,7 +29,7 @@ async def test_it_keeps_its_address_and_its_data_over_a_crash(zookeeper: Embedde
 
 
 @pytest.mark.zookeeper
-async def test_it_grants_the_short_sessions_that_tests_ask_for(zookeeper: EmbeddedZooKeeper) -> None:
+async def test_the_server_grants_short_session_timeouts(zookeeper: EmbeddedZooKeeper) -> None:
     client = KazooClient(zookeeper.connect, timeout=2.0)
     client.start()
     assert client._session_timeout == 2_000
@@ -44,13 +44,13 @@ async def test_a_killed_server_does_not_serve(zookeeper: EmbeddedZooKeeper) -> N
 
 
 @pytest.mark.zookeeper
-async def test_nothing_of_it_is_left_after_the_context(tmp_path: Path) -> None:
+async def test_no_process_is_left_after_the_context(tmp_path: Path) -> None:
     async with EmbeddedZooKeeper(tmp_path) as server:
         process = server.process
     assert not process.running
 
 
-def test_missing_pyspark_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_the_error_has_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(DevError, match="make setup"):
         zookeeper_jars()

@@ -1,4 +1,4 @@
-"""The queue: one order, one answer per call, preemption."""
+"""The event queue: its order, one answer per call, and preemption."""
 
 import asyncio
 
@@ -13,8 +13,8 @@ from events.queue import EventQueue
 from events.topics import PartitionModifications, TopicChange
 
 
-class ManualClock:
-    """Time that a test sets."""
+class QueueClock:
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -32,7 +32,7 @@ async def taken(queue: EventQueue) -> list[Event]:
 
 
 async def test_events_leave_in_the_order_in_which_they_came() -> None:
-    queue = EventQueue(ManualClock())
+    queue = EventQueue(QueueClock())
 
     queue.put(Startup())
     queue.put(BrokerChange())
@@ -42,7 +42,7 @@ async def test_events_leave_in_the_order_in_which_they_came() -> None:
 
 
 async def test_the_consumer_waits_for_the_first_event() -> None:
-    queue = EventQueue(ManualClock())
+    queue = EventQueue(QueueClock())
     consumer = asyncio.ensure_future(queue.take())
     await asyncio.sleep(0)
 
@@ -52,7 +52,7 @@ async def test_the_consumer_waits_for_the_first_event() -> None:
 
 
 async def test_a_call_gets_the_reply_of_its_handler() -> None:
-    queue = EventQueue(ManualClock())
+    queue = EventQueue(QueueClock())
     reply = queue.call(shutdown_of(1))
 
     (await queue.take()).answer("the reply")
@@ -61,7 +61,7 @@ async def test_a_call_gets_the_reply_of_its_handler() -> None:
 
 
 async def test_only_the_first_answer_to_a_call_counts() -> None:
-    queue = EventQueue(ManualClock())
+    queue = EventQueue(QueueClock())
     reply = queue.call(shutdown_of(1))
     queued = await queue.take()
 
@@ -73,7 +73,7 @@ async def test_only_the_first_answer_to_a_call_counts() -> None:
 
 
 async def test_clear_and_put_answers_every_waiting_call_with_not_controller() -> None:
-    queue = EventQueue(ManualClock())
+    queue = EventQueue(QueueClock())
     waiting = [queue.call(shutdown_of(1)), queue.call(shutdown_of(2))]
 
     queue.clear_and_put(Expire(3))
@@ -84,30 +84,30 @@ async def test_clear_and_put_answers_every_waiting_call_with_not_controller() ->
     assert await taken(queue) == [Expire(3)]
 
 
-async def test_an_event_in_work_is_not_preempted() -> None:
-    queue = EventQueue(ManualClock())
+async def test_an_event_that_is_being_handled_is_not_preempted() -> None:
+    queue = EventQueue(QueueClock())
     reply = queue.call(shutdown_of(1))
-    in_work = await queue.take()
+    taken_event = await queue.take()
 
     queue.clear_and_put(Expire(1))
-    in_work.answer(ControlledShutdownReply)
+    taken_event.answer(ControlledShutdownReply)
 
     assert await reply is ControlledShutdownReply  # type: ignore[comparison-overlap]
 
 
-async def test_a_caller_that_gave_up_does_not_disturb_the_answer() -> None:
-    queue = EventQueue(ManualClock())
+async def test_a_cancelled_call_does_not_disturb_the_answer() -> None:
+    queue = EventQueue(QueueClock())
     reply = asyncio.ensure_future(queue.call(shutdown_of(1)))
     reply.cancel()
     await asyncio.sleep(0)
 
-    (await queue.take()).answer("nobody reads this")
+    (await queue.take()).answer("no caller reads this")
 
     assert reply.cancelled()
 
 
-async def test_closing_answers_what_is_left() -> None:
-    queue = EventQueue(ManualClock())
+async def test_closing_answers_the_remaining_calls() -> None:
+    queue = EventQueue(QueueClock())
     reply = queue.call(shutdown_of(1))
 
     queue.close()
@@ -116,8 +116,8 @@ async def test_closing_answers_what_is_left() -> None:
         await reply
 
 
-async def test_the_age_is_that_of_the_oldest_event() -> None:
-    clock = ManualClock()
+async def test_the_age_of_the_queue_is_that_of_its_oldest_event() -> None:
+    clock = QueueClock()
     queue = EventQueue(clock)
     queue.put(Startup())
     clock.now = 2.0
@@ -128,11 +128,11 @@ async def test_the_age_is_that_of_the_oldest_event() -> None:
 
 
 async def test_an_empty_queue_has_no_age() -> None:
-    assert EventQueue(ManualClock()).oldest_age_s() == 0.0
+    assert EventQueue(QueueClock()).oldest_age_s() == 0.0
 
 
-async def test_an_event_that_says_where_to_look_waits_once_and_again_once_it_is_in_work_kafka_5502() -> None:
-    queue = EventQueue(ManualClock())
+async def test_a_change_event_is_queued_once_and_again_once_it_is_being_handled_kafka_5502() -> None:
+    queue = EventQueue(QueueClock())
     for _ in range(3):
         queue.put(BrokerChange())
         queue.put(PartitionModifications("a"))
@@ -145,23 +145,23 @@ async def test_an_event_that_says_where_to_look_waits_once_and_again_once_it_is_
     assert await taken(queue) == [PartitionModifications("b"), BrokerChange()]
 
 
-async def test_what_was_preempted_may_come_again() -> None:
-    queue = EventQueue(ManualClock())
+async def test_a_preempted_event_may_be_queued_again() -> None:
+    queue = EventQueue(QueueClock())
     queue.put(BrokerChange())
     queue.clear_and_put(Expire())
     queue.put(BrokerChange())
     assert await taken(queue) == [Expire(), BrokerChange()]
 
 
-async def test_any_other_event_waits_as_often_as_it_came() -> None:
-    queue = EventQueue(ManualClock())
+async def test_any_other_event_is_queued_as_often_as_it_is_put() -> None:
+    queue = EventQueue(QueueClock())
     queue.put(Startup())
     queue.put(Startup())
     assert await taken(queue) == [Startup(), Startup()]
 
 
-async def test_what_waits_is_shown_with_its_age_and_stays() -> None:
-    clock = ManualClock()
+async def test_queued_events_are_listed_with_their_age_and_stay_in_the_queue() -> None:
+    clock = QueueClock()
     queue = EventQueue(clock)
     queue.put(Startup())
     clock.now = 1.5
@@ -175,8 +175,8 @@ async def test_what_waits_is_shown_with_its_age_and_stays() -> None:
     assert len(queue) == 3
 
 
-async def test_what_was_taken_or_preempted_waits_no_more() -> None:
-    queue = EventQueue(ManualClock())
+async def test_events_that_were_taken_or_preempted_are_not_listed() -> None:
+    queue = EventQueue(QueueClock())
     assert queue.waiting(5) == []
     queue.put(Startup())
     queue.put(BrokerChange())

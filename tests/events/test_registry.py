@@ -1,4 +1,4 @@
-"""Dispatch is complete: the unions that the type checker follows name every event there is."""
+"""Dispatch is complete: the unions that the type checker checks name every event class."""
 
 import typing
 
@@ -32,7 +32,7 @@ def test_every_event_has_a_controller_state() -> None:
     assert idle == ["Pause", "Resume", "PauseCheck", "AlterScram", "AllocateProducerIds", "DelegationTokenExpiryCheck"]
 
 
-def test_every_event_but_those_of_the_role_requires_the_active_controller() -> None:
+def test_every_event_but_role_events_requires_the_active_controller() -> None:
     open_to_all = {event for event in typing.get_args(registry.AnyEvent) if not event.requires_active}
 
     assert open_to_all == {*typing.get_args(registry.RoleEvent), responses.BrokerSettingsReceived}

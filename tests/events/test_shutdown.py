@@ -1,4 +1,4 @@
-"""Shutdown and the queue."""
+"""The event queue during the shutdown of the instance."""
 
 import asyncio
 from contextlib import suppress
@@ -11,7 +11,7 @@ from events.queue import EventQueue
 from tests.fakes.world import World
 
 
-async def test_a_session_that_expires_meanwhile_does_not_call_the_shutdown_off() -> None:
+async def test_a_session_that_expires_during_the_shutdown_does_not_cancel_it() -> None:
     queue = EventQueue(lambda: 0.0)
     queue.clear_and_put(ShutdownEventThread())
     queue.clear_and_put(Expire(1))  # by ZooKeeperSession.declare_lost
@@ -22,7 +22,7 @@ async def test_a_session_that_expires_meanwhile_does_not_call_the_shutdown_off()
 
 
 async def test_calls_are_answered_when_the_loop_was_cancelled() -> None:
-    """As ``Instance._stop`` does when the event in work does not end in time."""
+    """``Instance._stop`` cancels the loop when the current event does not end in time."""
     world = World()
     running = asyncio.create_task(world.loop.run())
     await asyncio.sleep(0)
@@ -33,5 +33,5 @@ async def test_calls_are_answered_when_the_loop_was_cancelled() -> None:
     reply = asyncio.ensure_future(world.queue.call(ControlledShutdown(BrokerId(1), 7)))
     done, _ = await asyncio.wait({reply}, timeout=0.2)
 
-    assert done, "nobody will ever answer"
+    assert done, "the call is never answered"
     assert isinstance(reply.exception(), NotController)

@@ -1,4 +1,4 @@
-"""A whole controller on fakes with a memory in front of its audit log, and questions about it."""
+"""A controller on fakes that keeps its recent records, and questions about its partitions and topics."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ NO_OVERRIDES: Final[dict[str, dict[str, str]]] = {"payments": {}}
 
 
 class Seeded:
-    """One cluster; time stands still unless a test lets it pass."""
+    """One cluster; the clock stops unless a test moves it."""
 
     def __init__(self, *brokers: int, policy: Policy | None = None) -> None:
         self.clock = ManualClock()
@@ -39,7 +39,7 @@ class Seeded:
         self.disks = Disks(self.world)
 
     async def start(self, replicas: Sequence[int] = (), *, topic: str = "payments", partitions: int = 1) -> "Seeded":
-        """A controller leads; with replicas there is a topic on them."""
+        """Start the controller, and create a topic on these replicas if there are any."""
         await self.disks.start()
         if replicas:
             await self.create(topic, *[replicas] * partitions)
@@ -51,7 +51,7 @@ class Seeded:
         await self.disks.settle()
 
     async def grow(self, partition: int, replicas: Sequence[int], topic: str = "payments") -> None:
-        """Somebody adds a partition in ZooKeeper, as older tools do."""
+        """Add a partition in ZooKeeper, as older tools do."""
         path = f"/brokers/topics/{topic}"
         body = json.loads(self.world.tree.nodes[path].data or b"")
         body["partitions"][str(partition)] = list(replicas)
@@ -59,38 +59,38 @@ class Seeded:
         await self.disks.settle()
 
     async def kill(self, *brokers: int) -> None:
-        """They die one after the other, a minute apart."""
+        """Kill brokers one after the other, a minute apart."""
         for broker in brokers:
             self.clock.now += 60
             self.world.die(broker)
             await self.disks.settle()
 
     async def bring_back(self, broker: int) -> None:
-        """It registers again, a minute later."""
+        """Register the broker again, a minute later."""
         self.clock.now += 60
         self.world.register(broker)
         await self.disks.settle()
 
     async def isr(self, *isr: int, topic: str = "payments") -> None:
-        """The leader of partition 0 reports this ISR, a minute later."""
+        """Report this ISR as the leader of partition 0, a minute later."""
         self.clock.now += 60
         await alter_isr(self.world, topic, *isr)
         await self.disks.settle()
 
     async def elect_preferred(self, topic: str, *partitions: int) -> None:
-        """An operator asks for preferred elections."""
+        """Request preferred elections, as an operator does."""
         wanted = frozenset(TopicPartition(topic, partition) for partition in partitions)
         await self.world.call(ReplicaLeaderElection(wanted, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT))
         await self.disks.settle()
 
     async def fail_dir(self, broker: int, topic: str = "payments") -> None:
-        """A minute later the broker answers that it lost the disk with partition 0."""
+        """Answer a minute later, as this broker, that the disk with partition 0 failed."""
         self.clock.now += 60
         await answer(self.world, broker, {tp(topic): KafkaError.KAFKA_STORAGE_ERROR})
         await self.disks.settle()
 
     def inputs(self, **known: Any) -> ExplanationInputs:
-        """The inputs a minute after the last thing that happened."""
+        """The inputs, a minute after the last change."""
         return ExplanationInputs(
             snapshot=self.world.snapshot,
             now_ms=self.clock.now_ms() + 60_000,
@@ -98,11 +98,11 @@ class Seeded:
         )
 
     async def why(self, topic: str = "payments", partition: int = 0, **known: Any) -> Why:
-        """Ask about a partition."""
+        """Explain a partition."""
         return finish(explain_partition(self.inputs(**known), TopicPartition(topic, partition)))
 
     async def why_topic(self, topic: str = "payments", **known: Any) -> Why:
-        """Ask about a topic."""
+        """Explain a topic."""
         return finish(explain_topic(self.inputs(**known), topic))
 
 
@@ -117,7 +117,7 @@ def finish(steps: Steps[T]) -> T:
 
 
 def codes(why: Why) -> list[str]:
-    """The causes, the decisive one first."""
+    """The codes of the causes, the decisive one first."""
     return [cause.code for cause in why.causes]
 
 

@@ -25,7 +25,7 @@ ROWS: Final = 400_000
 
 
 def view(number: int) -> PartitionView:
-    """Led by its second replica, so that the rebalance is asked about."""
+    """A partition that its second replica leads, so that its imbalance is counted."""
     replicas = tuple(BrokerId((number + at) % 12) for at in range(3))
     leadership = LeaderAndIsr(replicas[1], 1, replicas, 1, 1)
     return PartitionView(number, PartitionState.ONLINE, ReplicaAssignment(replicas), leadership, ())
@@ -39,7 +39,7 @@ def big() -> ClusterSnapshot:
 
 
 def busy() -> Sequence[RecentRecord]:
-    """As many leaderships as are remembered."""
+    """As many recent leaderships as are kept."""
     recent = Recent(SystemClock())
     for at in range(ROWS // MAX_ROWS):
         partitions = [number % PARTITIONS for number in range(MAX_ROWS)]
@@ -79,7 +79,7 @@ async def test_a_partition_among_100_000_is_cheap_to_explain() -> None:
     why, spent, _ = await cost_of(explain_partition(inputs, TopicPartition("topic-50", 500)))
 
     assert why.condition == "non-preferred"
-    assert spent < 0.15  # a fraction of that where nothing else runs
+    assert spent < 0.15  # a fraction of that on an idle machine
 
 
 async def test_a_topic_of_10_000_partitions_is_explained_in_slices() -> None:
@@ -90,5 +90,5 @@ async def test_a_topic_of_10_000_partitions_is_explained_in_slices() -> None:
     why, spent, turns = await cost_of(explain_topic(inputs, "huge"))
 
     assert why.condition == "non-preferred"
-    assert spent < 0.6  # a fraction of that where nothing else runs
+    assert spent < 0.6  # a fraction of that on an idle machine
     assert turns >= 2

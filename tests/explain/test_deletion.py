@@ -11,7 +11,7 @@ from tests.fakes.world import tp
 
 
 async def delete(seeded: Seeded, topic: str = "payments") -> Seeded:
-    """A tool asks for it."""
+    """Request the deletion, as a tool does."""
     seeded.world.tree.put(f"/admin/delete_topics/{topic}", b"")
     await seeded.disks.settle()
     return seeded
@@ -37,7 +37,7 @@ async def test_replicas_are_offline() -> None:
     ]
 
 
-async def test_of_one_of_its_partitions_the_same_is_told() -> None:
+async def test_a_partition_has_the_same_causes_as_its_topic() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(3)
     await delete(seeded)
@@ -49,7 +49,7 @@ async def test_of_one_of_its_partitions_the_same_is_told() -> None:
     assert codes(why) == ["deletion-offline-replicas", "broker-gone"]
 
 
-async def test_a_reassignment_comes_first() -> None:
+async def test_the_deletion_waits_for_a_reassignment() -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (5, 6)})
     await delete(seeded)
@@ -58,8 +58,8 @@ async def test_a_reassignment_comes_first() -> None:
 
     assert codes(why)[0] == "deletion-waits-for-reassignment"
     assert why.causes[0].sentence == (
-        "topic reassignment in progress: payments-0 (waits for the ISR of replica 6); it ends first, and then the "
-        "topic goes"
+        "topic reassignment in progress: payments-0 (waits for the ISR of replica 6); the topic is deleted once "
+        "it has ended"
     )
     assert "controllerctl reassign cancel payments-0" in why.next
 
@@ -85,7 +85,7 @@ async def test_a_broker_has_not_answered() -> None:
     why = await seeded.why_topic()
 
     assert (why.severity, codes(why)) == ("ok", ["deletion-under-way"])
-    assert why.causes[0].sentence == "broker 3 had to delete replicas, and the answer is waited for"
+    assert why.causes[0].sentence == "broker 3 must delete replicas; the deletion waits for the answer"
 
 
 async def test_a_broker_has_not_answered_for_long() -> None:
@@ -119,5 +119,5 @@ async def test_a_topic_that_is_gone_was_deleted() -> None:
     why = await seeded.why_topic()
 
     assert (why.condition, codes(why)) == ("unknown", ["topic-deleted"])
-    assert why.headline == "payments does not exist any more: payments is gone since 10:00:00Z"
-    assert "its deletion was asked for at 10:00:00Z" in text(why)
+    assert why.headline == "payments does not exist any more: payments was deleted at 10:00:00Z"
+    assert "its deletion was requested at 10:00:00Z" in text(why)

@@ -1,4 +1,4 @@
-"""Finding one partition in columns, and telling changes from what was loaded."""
+"""The search for one partition in columns, and the difference between changes and loaded state."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,28 +28,28 @@ def leads(leader: int) -> LeadershipRecord:
 
 
 def loaded(*records: Record) -> dict[int, bool]:
-    """Each leader, and whether it was there already when it was read."""
+    """Each leader, and whether its record describes loaded state."""
     recent = Recent(SystemClock())
     recent.record(*records)
     history = finish(finish(read_history(tuple(recent.newest_first()))).partition(TP))
     return {led.leader: led.is_loaded for led in history.leaderships}
 
 
-def test_what_is_loaded_is_no_change() -> None:
+def test_loaded_state_is_no_change() -> None:
     begin, end = SnapshotBegin(1), SnapshotEnd(1, 1, 1)
 
     assert loaded(leads(1), begin, leads(2), end, leads(3)) == {3: False, 2: True, 1: False}
 
 
-def test_a_load_whose_beginning_is_forgotten_is_one_all_the_same() -> None:
+def test_a_load_whose_first_record_is_forgotten_is_recognised() -> None:
     assert loaded(leads(2), SnapshotEnd(1, 1, 1), leads(3)) == {3: False, 2: True}
 
 
-def test_a_load_that_goes_on_is_one_already() -> None:
+def test_an_unfinished_load_is_recognised() -> None:
     assert loaded(SnapshotBegin(1), leads(2)) == {2: True}
 
 
-def test_where_nothing_is_remembered_there_is_no_history() -> None:
+def test_without_records_there_is_no_history() -> None:
     history = finish(read_history(()))
 
     assert history.oldest_ms is None

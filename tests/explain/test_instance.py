@@ -1,4 +1,4 @@
-"""Causes that hold the whole instance up come first: no ZooKeeper, a stuck event, another controller."""
+"""Causes that concern the whole instance come first: no ZooKeeper, a stuck event, another active controller."""
 
 from typing import Final
 
@@ -26,9 +26,10 @@ async def test_the_session_is_suspended() -> None:
 
     assert (why.condition, why.severity, codes(why)) == ("healthy", "warning", ["zookeeper-suspended"])
     assert why.causes[0].sentence == (
-        "the ZooKeeper session of this instance is suspended since 10:00:00Z: it decides nothing, and sees no change"
+        "the ZooKeeper session of this instance is suspended since 10:00:00Z: "
+        "it decides nothing and receives no changes"
     )
-    assert why.next == ["see that this host reaches ZooKeeper:", "controllerctl doctor --zk HOSTS"]
+    assert why.next == ["check that this host can reach ZooKeeper:", "controllerctl doctor --zk HOSTS"]
 
 
 async def test_the_session_is_lost_since_it_was_first_suspended() -> None:
@@ -43,14 +44,14 @@ async def test_the_session_is_lost_since_it_was_first_suspended() -> None:
     assert why.causes[0].since == "2023-11-15T10:00:00.000Z"
 
 
-async def test_without_a_session_it_is_not_said_that_nobody_leads() -> None:
+async def test_without_a_session_the_absence_of_a_controller_is_not_claimed() -> None:
     snapshot = ClusterSnapshot(NODE_ID, role=Role.STANDBY)
     inputs = ExplanationInputs(snapshot=snapshot, now_ms=0, session=SessionView("lost", 7, 1))
 
     assert codes(finish(explain_partition(inputs, tp("payments")))) == ["zookeeper-lost"]
 
 
-async def test_a_session_that_came_back_is_forgotten() -> None:
+async def test_a_session_that_was_reconnected_is_no_cause() -> None:
     seeded = await healthy()
     seeded.recent.record(SessionRecord("suspended", 7, 1), SessionRecord("reconnected", 7, 1))
 
@@ -65,23 +66,23 @@ async def test_the_queue_is_stuck_on_an_event() -> None:
 
     assert (why.severity, codes(why)) == ("warning", ["queue-stuck"])
     assert why.causes[0].sentence == (
-        "event 88121 BrokerChange is in work for 1m12s without progress; 12 events wait behind it: what is shown here "
-        "is from before it"
+        "event 88121 BrokerChange is being handled for 1m12s without progress; 12 events wait behind it: this answer "
+        "shows the state before it"
     )
     assert why.next[0] == "controllerctl get queue"
 
 
-async def test_a_long_event_that_goes_on_is_not_stuck_but_events_wait() -> None:
+async def test_a_long_event_with_progress_is_not_stuck_but_events_wait() -> None:
     seeded = await healthy()
     worker = WorkerView("BrokerChange", 88_121, running_s=72.0, since_progress_s=0.1)
 
     why = await seeded.why(worker=worker, queue=QueueView(2, 71.0))
 
     assert codes(why) == ["queue-behind"]
-    assert "2 events wait, the oldest for 1m11s, event 88121 BrokerChange is in work" in why.causes[0].sentence
+    assert "2 events wait, the oldest for 1m11s, event 88121 BrokerChange is being handled" in why.causes[0].sentence
 
 
-async def test_what_holds_everything_up_comes_before_the_partitions_own_trouble() -> None:
+async def test_causes_of_the_instance_come_before_causes_of_the_partition() -> None:
     seeded = await healthy()
     await seeded.kill(5)
 
@@ -90,7 +91,7 @@ async def test_what_holds_everything_up_comes_before_the_partitions_own_trouble(
     assert codes(why)[:2] == ["zookeeper-suspended", "isr-of-one"]
 
 
-async def test_a_standby_says_who_leads() -> None:
+async def test_a_standby_names_the_active_controller() -> None:
     seeded = await healthy()
     standby = await World(tree=seeded.world.tree, session_id=9, node_id=NODE_ID + 1, instance=OTHER).start()
     inputs = ExplanationInputs(snapshot=standby.snapshot, now_ms=int(TEN * 1000))
@@ -98,8 +99,8 @@ async def test_a_standby_says_who_leads() -> None:
     why = finish(explain_partition(inputs, tp("payments")))
 
     assert (why.condition, codes(why)) == ("unknown", ["standby"])
-    assert "this instance is standby and decides nothing: controllerd 2000000000 leads" in text(why)
-    assert "payments-0 is not known here: this instance does not lead" in why.headline
+    assert "this instance is standby and decides nothing: controllerd 2000000000 is the active controller" in text(why)
+    assert "payments-0 is not known here: this instance is not the active controller" in why.headline
 
 
 async def test_a_standby_beside_a_built_in_controller_names_the_broker() -> None:
@@ -111,7 +112,7 @@ async def test_a_standby_beside_a_built_in_controller_names_the_broker() -> None
     assert why.next[0] == "ask broker 2 (built-in), or look at ZooKeeper itself:"
 
 
-async def test_nobody_leads() -> None:
+async def test_there_is_no_controller() -> None:
     snapshot = ClusterSnapshot(NODE_ID, role=Role.STANDBY)
 
     why = finish(explain_partition(ExplanationInputs(snapshot=snapshot, now_ms=0), tp("payments")))
@@ -119,7 +120,7 @@ async def test_nobody_leads() -> None:
     assert codes(why) == ["no-controller"]
 
 
-async def test_an_instance_that_starts_knows_nothing_yet() -> None:
+async def test_a_starting_instance_has_not_read_the_partitions_yet() -> None:
     why = finish(explain_partition(ExplanationInputs(snapshot=ClusterSnapshot(NODE_ID), now_ms=0), tp("payments")))
 
     assert codes(why) == ["controller-starting"]

@@ -13,7 +13,7 @@ from tests.scenarios.acts import configure, write_config
 UNCLEAN = "unclean.leader.election.enable"
 
 
-async def test_the_only_one_in_sync_is_dead() -> None:
+async def test_the_only_in_sync_replica_is_dead() -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3, 6])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -33,7 +33,7 @@ async def test_the_only_one_in_sync_is_dead() -> None:
     ]
 
 
-async def test_the_cluster_says_no_to_unclean_elections() -> None:
+async def test_the_cluster_forbids_unclean_elections() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -45,7 +45,7 @@ async def test_the_cluster_says_no_to_unclean_elections() -> None:
     assert "3 is alive but not in the ISR" in why.causes[1].sentence
 
 
-async def test_the_brokers_that_have_not_said_whether_unclean_elections_are_allowed_are_named() -> None:
+async def test_brokers_that_have_not_answered_whether_unclean_elections_are_allowed_are_named() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -55,11 +55,11 @@ async def test_the_brokers_that_have_not_said_whether_unclean_elections_are_allo
 
     assert codes(why) == ["broker-gone", "unclean-awaits-brokers"]
     assert why.causes[1].sentence == (
-        "3 is alive but not in the ISR; unclean election is off until brokers 3,6 have said whether it is allowed"
+        "3 is alive but not in the ISR; unclean election is off until brokers 3,6 have answered whether it is allowed"
     )
 
 
-async def test_where_the_configuration_is_not_known_the_election_that_failed_tells() -> None:
+async def test_without_a_known_configuration_the_refused_election_is_the_cause() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -70,8 +70,8 @@ async def test_where_the_configuration_is_not_known_the_election_that_failed_tel
     assert "unclean election: not known here" in why.facts[0]
 
 
-async def test_a_replica_that_is_only_being_added_is_no_way_out() -> None:
-    """An unclean election takes the first that lives: here one that may have next to nothing, before one that lags."""
+async def test_the_reassignment_is_cancelled_before_an_election_that_would_choose_an_added_replica() -> None:
+    """An unclean election takes the first live replica: here one that may be almost empty, before one that lags."""
     seeded = await Seeded(3, 5, 6).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (5, 6)})
     await seeded.isr(5)
@@ -80,15 +80,15 @@ async def test_a_replica_that_is_only_being_added_is_no_way_out() -> None:
     why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False)
 
     assert codes(why) == ["broker-gone", "unclean-off-cluster", "replica-being-added"]
-    assert why.causes[2].sentence == "6 is being added and may have next to nothing, but would be elected before 3"
+    assert why.causes[2].sentence == "6 is being added and may be almost empty, but would be elected before 3"
     assert why.next == [
-        "bring broker 5 back, or accept data loss, after the reassignment was given up:",
+        "bring broker 5 back, or accept data loss, after a cancellation of the reassignment:",
         "controllerctl reassign cancel payments-0",
         "controllerctl elect unclean --topic payments --partition 0",
     ]
 
 
-async def test_where_only_a_replica_lives_that_is_being_added_that_is_said() -> None:
+async def test_the_only_live_replica_is_one_that_is_being_added() -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (5, 6)})
     await seeded.isr(5)
@@ -96,14 +96,14 @@ async def test_where_only_a_replica_lives_that_is_being_added_that_is_said() -> 
 
     why = await seeded.why(configs=NO_OVERRIDES, unclean_by_default=False)
 
-    assert why.causes[-1].sentence == "6 is being added and may have next to nothing, and is the only one alive"
+    assert why.causes[-1].sentence == "6 is being added and may be almost empty, and is the only one alive"
     assert why.next == [
         "bring broker 5 back, or accept data loss:",
         "controllerctl elect unclean --topic payments --partition 0",
     ]
 
 
-async def test_an_empty_disk_in_place_of_the_failed_one_is_warned_of() -> None:
+async def test_a_warning_says_that_an_empty_disk_in_place_of_the_failed_one_loses_records() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.fail_dir(5)
@@ -135,10 +135,10 @@ async def test_the_only_replica_is_dead() -> None:
     why = await seeded.why()
 
     assert codes(why) == ["broker-gone"]
-    assert why.next == ["bring broker 5 back: nobody else has a copy"]
+    assert why.next == ["bring broker 5 back: no other broker has a copy"]
 
 
-async def test_an_unclean_election_is_told_with_what_it_may_have_cost() -> None:
+async def test_an_unclean_election_may_have_lost_records() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await configure(seeded.world, "topics/payments", {UNCLEAN: "true"})
     await seeded.isr(5)
@@ -222,7 +222,7 @@ async def test_a_new_topic_on_controllerd_itself_waits_for_a_broker() -> None:
     assert why.next == ["start a broker: it gets the replica"]
 
 
-async def test_a_new_topic_that_counts_controllerd_waits_for_a_broker_though_another_replica_lives() -> None:
+async def test_a_new_topic_that_counts_controllerd_waits_for_a_broker_though_another_replica_is_alive() -> None:
     """A broker created it with as many replicas as there are live brokers and controllerd."""
     seeded = await Seeded(5).start([5, NODE_ID])
 
@@ -241,7 +241,7 @@ async def test_a_new_topic_that_counts_controllerd_waits_for_a_broker_though_ano
 
 
 @pytest.mark.parametrize("replicas", [[1, NODE_ID], [2]])
-async def test_nobody_is_advised_to_delete_a_topic_that_grew_and_may_hold_records(replicas: list[int]) -> None:
+async def test_the_deletion_of_a_topic_with_records_is_not_suggested(replicas: list[int]) -> None:
     seeded = await Seeded(1, 2).start([1, 2])
     await seeded.kill(2)
     await seeded.grow(1, replicas)
@@ -252,7 +252,7 @@ async def test_nobody_is_advised_to_delete_a_topic_that_grew_and_may_hold_record
     assert "delete" not in " ".join(why.next)
 
 
-async def test_a_log_directory_that_failed_takes_the_only_replica_along() -> None:
+async def test_the_only_replica_is_on_a_failed_log_directory() -> None:
     seeded = await Seeded(3, 5).start([5])
     await seeded.fail_dir(5)
 
@@ -260,10 +260,10 @@ async def test_a_log_directory_that_failed_takes_the_only_replica_along() -> Non
 
     assert (why.condition, codes(why)) == ("offline", ["log-dir-failed"])
     repair = "repair its log directory and restart it; with an empty one every record is lost"
-    assert why.next == [f"bring broker 5 back ({repair}): nobody else has a copy"]
+    assert why.next == [f"bring broker 5 back ({repair}): no other broker has a copy"]
 
 
-async def test_it_is_said_since_when_it_lasts_whatever_was_tried_since() -> None:
+async def test_a_later_attempt_does_not_change_the_start_of_the_condition() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -276,7 +276,7 @@ async def test_it_is_said_since_when_it_lasts_whatever_was_tried_since() -> None
     assert why.headline == "payments-0 is OFFLINE for 11m0s (since 10:02:00Z, event 13 BrokerChange)"
 
 
-async def test_what_began_before_anything_is_remembered_has_no_time() -> None:
+async def test_a_condition_older_than_the_recent_records_has_no_start() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)

@@ -10,8 +10,8 @@ from tests.explain.seeding import Seeded, codes
 from tests.fakes.reassigning import change_isr
 
 
-async def misled(policy: Policy | None = None) -> Seeded:
-    """Broker 5 was away, and is in sync again."""
+async def led_by_another(policy: Policy | None = None) -> Seeded:
+    """Broker 5, the preferred replica, left and is in sync again; broker 3 leads."""
     seeded = await Seeded(3, 5, 6, policy=policy).start([5, 3, 6])
     await seeded.kill(5)
     await seeded.bring_back(5)
@@ -19,8 +19,8 @@ async def misled(policy: Policy | None = None) -> Seeded:
     return seeded
 
 
-async def test_it_is_due_at_the_next_check() -> None:
-    why = await (await misled()).why()
+async def test_the_rebalance_is_due_at_the_next_check() -> None:
+    why = await (await led_by_another()).why()
 
     assert (why.condition, why.severity, codes(why)) == ("non-preferred", "ok", ["rebalance-due"])
     assert why.causes[0].sentence == (
@@ -29,15 +29,15 @@ async def test_it_is_due_at_the_next_check() -> None:
     assert why.next == ["controllerctl elect preferred --topic payments --partition 0"]
 
 
-async def test_nobody_rebalances() -> None:
-    why = await (await misled(Policy(auto_leader_rebalance_enable=False))).why()
+async def test_the_rebalance_is_off() -> None:
+    why = await (await led_by_another(Policy(auto_leader_rebalance_enable=False))).why()
 
     assert codes(why) == ["auto-rebalance-off"]
     assert "auto.leader.rebalance.enable=false" in why.causes[0].sentence
 
 
 async def test_the_rebalance_is_paused() -> None:
-    seeded = await misled()
+    seeded = await led_by_another()
     until = seeded.world.clock.now_ms() + 3_600_000
     await seeded.world.call(Pause(AUTO_REBALANCE, until, "migration", "alice"))
 
@@ -58,7 +58,7 @@ async def test_the_preferred_broker_is_drained() -> None:
     assert why.next[0] == "controllerctl resume drain-5"
 
 
-async def test_so_little_imbalance_is_tolerated() -> None:
+async def test_a_small_imbalance_is_tolerated() -> None:
     seeded = await Seeded(3, 5, 6).start()
     await seeded.create("payments", *[[5, 3, 6]] * 20)
     await seeded.kill(5)
@@ -84,7 +84,7 @@ async def test_the_preferred_replica_is_out_of_sync() -> None:
 
 
 @pytest.mark.parametrize("partition", [0, 1])
-async def test_what_the_preferred_replica_leads_is_healthy(partition: int) -> None:
+async def test_a_partition_that_its_preferred_replica_leads_is_healthy(partition: int) -> None:
     seeded = await Seeded(3, 5).start([5, 3], partitions=2)
 
     assert codes(await seeded.why(partition=partition)) == []

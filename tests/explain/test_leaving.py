@@ -1,4 +1,4 @@
-"""The leader of a partition is about to be stopped, and nobody can take over."""
+"""The leader of a partition is shutting down, and no other replica can be elected."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from controllerd.core.model import BrokerId
 from events.operator import DrainBroker
 from tests.explain.seeding import NO_OVERRIDES, Seeded, codes, text
 
-LEAVING = (
-    "leader 5 is shutting down since 10:00:00Z and nobody else in the ISR can lead: "
+SHUTTING_DOWN = (
+    "leader 5 is shutting down since 10:00:00Z and no other member of the ISR can lead: "
     "the partition is offline when it stops"
 )
 
@@ -18,7 +18,7 @@ async def drain(seeded: Seeded, broker: int) -> None:
     await seeded.disks.settle()
 
 
-async def test_nobody_else_has_a_copy() -> None:
+async def test_there_is_no_other_replica() -> None:
     seeded = await Seeded(3, 5).start([5])
     await drain(seeded, 5)
 
@@ -26,13 +26,13 @@ async def test_nobody_else_has_a_copy() -> None:
 
     assert (why.condition, why.severity, codes(why)) == ("healthy", "warning", ["leader-shutting-down"])
     assert text(why).splitlines()[2:] == [
-        f"  {LEAVING}",
+        f"  {SHUTTING_DOWN}",
         "next: give it a replica on another broker before broker 5 stops:",
         "      controllerctl reassign plan --topics payments --from 5",
     ]
 
 
-async def test_nobody_else_is_in_sync() -> None:
+async def test_no_other_replica_is_in_sync() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await drain(seeded, 5)
@@ -44,7 +44,7 @@ async def test_nobody_else_is_in_sync() -> None:
     assert why.next[0] == "let broker 5 run until replica 3 is in sync"
 
 
-async def test_a_topic_says_so_too() -> None:
+async def test_the_topic_has_the_same_cause() -> None:
     seeded = await Seeded(3, 5).start([5])
     await drain(seeded, 5)
 
@@ -52,7 +52,7 @@ async def test_a_topic_says_so_too() -> None:
 
 
 @pytest.mark.parametrize("dead", [False, True])
-async def test_a_broker_that_leads_nothing_may_go(dead: bool) -> None:
+async def test_the_shutdown_of_a_broker_without_leaderships_is_no_cause(dead: bool) -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3, 6])
     await drain(seeded, 5)
     if dead:

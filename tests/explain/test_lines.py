@@ -1,4 +1,4 @@
-"""An answer as text, as a terminal and the dashboard show it; and that what it advises can be typed."""
+"""An answer as text, as a terminal and the dashboard show it, and the phrases in it."""
 
 import re
 
@@ -20,14 +20,14 @@ def answer(**given: object) -> Why:
     return Why(**(parts | given))  # type: ignore[arg-type]
 
 
-def test_what_somebody_called_a_topic_steers_no_terminal() -> None:
+def test_control_characters_in_names_do_not_reach_the_terminal() -> None:
     assert lines(answer(headline="a\x1b[2J does not exist", facts=["b\nnext: c"])) == [
         r"a\x1b[2J does not exist",
         r"  b\nnext: c",
     ]
 
 
-def test_each_part_has_its_place() -> None:
+def test_the_parts_have_a_fixed_order() -> None:
     why = answer(
         causes=[Cause(code="broker-gone", sentence="broker 5 left")],
         facts=["replicas 5"],
@@ -45,7 +45,7 @@ def test_each_part_has_its_place() -> None:
     ]
 
 
-def test_where_all_is_well_there_is_nothing_to_do() -> None:
+def test_a_healthy_partition_has_no_next_steps() -> None:
     assert lines(answer(headline="payments-7 is healthy")) == ["payments-7 is healthy"]
 
 

@@ -10,7 +10,7 @@ STATE = "/brokers/topics/payments/partitions/0/state"
 
 
 @pytest.mark.parametrize("typed", ["paymens", "payment", "Payments", "pay.ments", "pyaments", "payments-eu"])
-async def test_a_mistyped_topic_is_guessed(typed: str) -> None:
+async def test_a_similar_name_is_suggested_for_a_mistyped_topic(typed: str) -> None:
     seeded = await Seeded(3).start([3])
     await seeded.create("orders", [3])
 
@@ -21,7 +21,7 @@ async def test_a_mistyped_topic_is_guessed(typed: str) -> None:
     assert why.next == ["controllerctl why payments"]
 
 
-async def test_a_topic_that_nobody_could_mean_is_not_guessed() -> None:
+async def test_nothing_is_suggested_without_a_similar_name() -> None:
     seeded = await Seeded(3).start([3])
 
     why = await seeded.why_topic("clicks")
@@ -62,10 +62,12 @@ async def test_a_state_that_cannot_be_understood() -> None:
 
     assert (why.condition, why.severity, codes(why)[0]) == ("quarantined", "critical", "quarantined-state")
     assert why.headline == f"payments-0 is LEFT ALONE: {STATE} cannot be understood"
-    assert why.next == [f"correct {STATE} (the audit log has its content): it is read again by itself"]
+    assert why.next == [
+        f"correct {STATE} (the audit log has its content): the controller reads it again without a command"
+    ]
 
 
-async def test_the_topic_of_such_a_partition_tells_of_it() -> None:
+async def test_the_topic_of_a_quarantined_partition_has_the_same_cause() -> None:
     seeded = await Seeded(3, 5).start([5, 3], partitions=3)
     node = seeded.world.tree.nodes[STATE]
     seeded.world.tree.outsider(SetData(STATE, b"{", node.version))

@@ -1,4 +1,4 @@
-"""Decisions that are due or were refused: situations that last for one event, seen by a reader at that moment."""
+"""Decisions that are due or were refused: states that exist during one event, as a reader sees them."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def led_by(seeded: Seeded, leader: int, *isr: int, state: PartitionState = PartitionState.ONLINE) -> None:
-    """Readers see this leader and ISR of partition 0, before the event that brought it about has ended."""
+    """Publish this leader and ISR of partition 0, as before the end of the event that decided it."""
     topic = seeded.world.snapshot.topics["payments"]
     (view,) = topic.partitions
     assert view.leadership is not None
@@ -25,28 +25,28 @@ def led_by(seeded: Seeded, leader: int, *isr: int, state: PartitionState = Parti
 
 
 def held_up(seeded: Seeded, reason: str) -> None:
-    """Readers see a deletion that waits for this."""
+    """Publish a deletion that waits for this reason."""
     topic = seeded.world.snapshot.topics["payments"]
     deletion = DeletionView(has_begun=True, held_up_by=reason, deleting=())
     seeded.world.snapshot.topics["payments"] = dataclasses.replace(topic, deletion=deletion)
 
 
 async def in_sync_and_moving() -> Seeded:
-    """All targets of a reassignment are in sync."""
+    """A reassignment with all its targets in sync."""
     seeded = await Seeded(3, 5, 6).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (5, 6)})
     led_by(seeded, 5, 5, 3, 6)
     return seeded
 
 
-async def test_a_reassignment_whose_targets_are_in_sync_is_about_to_end() -> None:
+async def test_a_reassignment_whose_targets_are_in_sync_ends_next() -> None:
     why = await (await in_sync_and_moving()).why()
 
     assert (why.condition, why.severity, codes(why)) == ("reassigning", "ok", ["reassignment-ending"])
-    assert "the last step is about to be taken" in why.causes[0].sentence
+    assert "the last step follows" in why.causes[0].sentence
 
 
-async def test_a_reassignment_whose_last_step_was_refused_says_by_what() -> None:
+async def test_the_refusal_of_the_last_step_of_a_reassignment_is_the_cause() -> None:
     seeded = await in_sync_and_moving()
     seeded.recent.record(RefusedRecord("reassignment", ["payments"], [0], ["its znode was changed meanwhile"]))
 
@@ -57,14 +57,14 @@ async def test_a_reassignment_whose_last_step_was_refused_says_by_what() -> None
     assert why.causes[0].since is not None
 
 
-async def test_an_election_that_was_not_held_yet_is_on_its_way() -> None:
+async def test_an_election_is_pending() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     led_by(seeded, NO_LEADER, 5, 3, state=PartitionState.OFFLINE)
 
     why = await seeded.why()
 
     assert (why.condition, codes(why)) == ("offline", ["election-pending"])
-    assert why.causes[0].sentence == "brokers 5,3 can lead: the election has not been held yet"
+    assert why.causes[0].sentence == "brokers 5,3 can lead: the election follows"
     assert why.next == ["controllerctl get queue"]
 
 
@@ -77,10 +77,10 @@ async def test_a_new_partition_on_live_brokers_gets_its_first_leader_at_once() -
     why = await seeded.why()
 
     assert (why.condition, codes(why)) == ("waiting", ["election-pending"])
-    assert why.causes[0].sentence == "its first leader is about to be written"
+    assert why.causes[0].sentence == "the write of its first leader follows"
 
 
-async def test_an_unclean_election_that_is_allowed_by_now_is_on_its_way() -> None:
+async def test_an_unclean_election_that_is_allowed_now_is_pending() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -88,7 +88,7 @@ async def test_an_unclean_election_that_is_allowed_by_now_is_on_its_way() -> Non
     why = await seeded.why(configs={"payments": {UNCLEAN: "true"}}, unclean_by_default=False)
 
     assert codes(why) == ["broker-gone", "unclean-election-pending"]
-    assert "unclean election is enabled by now, and has not been held yet" in why.causes[1].sentence
+    assert "unclean election is enabled now, and follows" in why.causes[1].sentence
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_an_unclean_election_that_is_allowed_by_now_is_on_its_way() -> Non
         ("a reason of tomorrow", "deletion-held-up", "a reason of tomorrow"),
     ],
 )
-async def test_a_deletion_names_whatever_holds_it_up(reason: str, code: str, says: str) -> None:
+async def test_an_unknown_reason_of_a_waiting_deletion_is_quoted(reason: str, code: str, says: str) -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     held_up(seeded, reason)
 

@@ -14,7 +14,7 @@ async def moving(*target: int) -> Seeded:
     return seeded
 
 
-async def test_it_waits_for_a_replica_that_copies() -> None:
+async def test_it_waits_for_a_replica_that_catches_up() -> None:
     why = await (await moving(5, 6)).why()
 
     assert (why.condition, why.severity) == ("reassigning", "ok")
@@ -24,7 +24,7 @@ async def test_it_waits_for_a_replica_that_copies() -> None:
     assert "adding 6   removing 3" in why.facts[0]
 
 
-async def test_it_is_stuck_on_a_dead_destination() -> None:
+async def test_it_is_stuck_on_a_dead_target_broker() -> None:
     seeded = await moving(5, 6)
     await seeded.kill(6)
 
@@ -34,12 +34,12 @@ async def test_it_is_stuck_on_a_dead_destination() -> None:
     assert why.causes[0].sentence == "the reassignment of payments-0 is stuck: its target broker 6 is not online"
     assert why.next == [
         "bring broker 6 back",
-        "or give the reassignment up:",
+        "or cancel the reassignment:",
         "controllerctl reassign cancel payments-0",
     ]
 
 
-async def test_its_destination_does_not_hear_the_controller() -> None:
+async def test_its_target_broker_does_not_answer_the_controller() -> None:
     seeded = await moving(5, 6)
 
     why = await seeded.why(channels={BrokerId(6): ChannelView(2, 60.0)})
@@ -47,7 +47,7 @@ async def test_its_destination_does_not_hear_the_controller() -> None:
     assert codes(why) == ["broker-slow", "reassignment-waits-for-isr"]
 
 
-async def test_it_cannot_end_while_all_that_is_in_sync_of_its_target_is_down() -> None:
+async def test_it_cannot_end_while_all_its_in_sync_targets_are_offline() -> None:
     seeded = await moving(6)
     await seeded.kill(6)
     await change_isr(seeded.world, "payments", 5, 3)
@@ -57,7 +57,7 @@ async def test_it_cannot_end_while_all_that_is_in_sync_of_its_target_is_down() -
     assert codes(why)[0] == "reassignment-target-down"
 
 
-async def test_of_several_that_are_added_only_those_behind_are_named() -> None:
+async def test_only_the_added_replicas_that_lag_are_named() -> None:
     seeded = await Seeded(3, 5, 6, 7).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (6, 7)})
     await change_isr(seeded.world, "payments", 5, 3, 7)
@@ -67,7 +67,7 @@ async def test_of_several_that_are_added_only_those_behind_are_named() -> None:
     assert [(cause.code, cause.broker) for cause in why.causes] == [("reassignment-waits-for-isr", 6)]
 
 
-async def test_without_a_leader_the_reassignment_is_not_the_matter() -> None:
+async def test_the_missing_leader_comes_before_the_reassignment() -> None:
     seeded = await moving(5, 6)
     await seeded.isr(5)
     await seeded.kill(5)

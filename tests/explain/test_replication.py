@@ -1,4 +1,4 @@
-"""Causes for which a replica is not in sync, and brokers that do not obey."""
+"""Causes for which a replica is not in sync, and brokers that do not apply requests."""
 
 import json
 
@@ -27,14 +27,14 @@ def answered(api: str, error: int = 0, **errors: int) -> ResponseRecord:
     )
 
 
-async def test_a_partition_without_trouble_is_healthy() -> None:
+async def test_a_partition_without_causes_is_healthy() -> None:
     why = await (await three()).why()
 
     assert (why.condition, why.severity, codes(why), why.next) == ("healthy", "ok", [], [])
     assert why.headline == "payments-0 is healthy, led by broker 5"
 
 
-async def test_one_alone_is_in_sync() -> None:
+async def test_only_one_replica_is_in_sync() -> None:
     seeded = await three()
     await seeded.isr(5)
 
@@ -45,7 +45,7 @@ async def test_one_alone_is_in_sync() -> None:
     assert why.headline.startswith("payments-0 is AT MIN ISR (1 of 3 replicas in sync: no other may fail) for 1m0s")
 
 
-async def test_fewer_are_in_sync_than_writes_need() -> None:
+async def test_fewer_replicas_are_in_sync_than_writes_need() -> None:
     seeded = await three()
     await seeded.isr(5)
 
@@ -61,8 +61,7 @@ async def test_all_replicas_are_in_sync_and_fewer_than_writes_need() -> None:
 
     assert (why.condition, codes(why)) == ("under-min-isr", ["min-isr-above-replicas"])
     assert (
-        why.causes[0].sentence
-        == "all its replicas are in sync, and yet too few: 3 where min.insync.replicas asks for 4"
+        why.causes[0].sentence == "all its replicas are in sync, but they are too few: 3 where min.insync.replicas is 4"
     )
     assert why.next == [
         "give the topic more replicas:",
@@ -81,7 +80,7 @@ async def test_a_dead_broker_is_missing() -> None:
     assert why.next == ["bring broker 6 back"]
 
 
-async def test_a_broker_that_shut_down_in_good_order_is_no_crash() -> None:
+async def test_an_orderly_shutdown_is_no_crash() -> None:
     seeded = await three()
     await shut_down(seeded, 6)
     await seeded.kill(6)
@@ -92,11 +91,11 @@ async def test_a_broker_that_shut_down_in_good_order_is_no_crash() -> None:
     assert "(after an orderly shutdown)" in why.causes[0].sentence
 
 
-async def test_an_orderly_shutdown_of_before_is_not_the_cause_of_a_kill_while_another_controller_led() -> None:
+async def test_an_earlier_orderly_shutdown_is_not_the_cause_of_a_kill_under_another_controller() -> None:
     seeded = await three()
     await shut_down(seeded, 6)
     await seeded.kill(6)
-    await another_leads(seeded)
+    await lose_role(seeded)
     await seeded.bring_back(6)
     await seeded.kill(6)
     await lead_again(seeded)
@@ -125,7 +124,7 @@ async def test_an_orderly_shutdown_is_not_the_cause_of_a_kill_after_the_broker_c
     assert "(its ZooKeeper session ended)" in why.causes[0].sentence
 
 
-async def test_a_drained_broker_that_is_gone_is_not_said_to_have_shut_itself_down() -> None:
+async def test_a_drained_broker_that_is_gone_need_not_have_shut_itself_down() -> None:
     seeded = await three()
     drain = DrainBroker(BrokerId(6), leaders_only=False, reason="a test", by="User:test")
     await seeded.world.call(drain)
@@ -169,7 +168,7 @@ async def test_a_later_answer_with_nothing_left_to_move_makes_a_shutdown_orderly
     assert why.causes[0].sentence == "broker 5 left /brokers/ids at 10:04:00Z (after an orderly shutdown)"
 
 
-async def test_a_request_of_an_earlier_life_is_no_answer_to_this_one() -> None:
+async def test_the_answer_to_a_request_with_an_earlier_broker_epoch_does_not_count() -> None:
     seeded = await three()
     await seeded.isr(5)
     await shut_down(seeded, 5)
@@ -207,7 +206,7 @@ async def test_a_controlled_shutdown_that_was_never_answered_is_no_orderly_one()
     assert "(it had begun a controlled shutdown at 10:01:00Z, and it left without an answer)" in why.causes[0].sentence
 
 
-async def test_answers_that_are_not_remembered_any_more_are_not_said_to_be_missing() -> None:
+async def test_an_answer_older_than_the_recent_records_is_not_reported_as_missing() -> None:
     seeded = await three()
     await shut_down(seeded, 6)
     forgotten = seeded.recent.newest
@@ -218,12 +217,12 @@ async def test_answers_that_are_not_remembered_any_more_are_not_said_to_be_missi
     why = await seeded.why(entries=tuple(entries))
 
     assert codes(why) == ["broker-gone"]
-    assert "(it was in controlled shutdown, and what it was answered is not remembered any more)" in (
+    assert "(it was in controlled shutdown, and the last answer to it is no longer recorded)" in (
         why.causes[0].sentence
     )
 
 
-async def test_a_shutdown_began_when_it_was_asked_for_and_not_at_a_snapshot_of_later() -> None:
+async def test_a_shutdown_began_with_its_request_and_not_with_a_later_snapshot() -> None:
     seeded = await three()
     await shut_down(seeded, 6)
     record_snapshot(seeded, 6)
@@ -233,7 +232,7 @@ async def test_a_shutdown_began_when_it_was_asked_for_and_not_at_a_snapshot_of_l
     assert why.causes[0].sentence == "broker 6 is shutting down since 10:01:00Z"
 
 
-async def test_a_broker_killed_after_a_drain_that_left_it_a_partition_was_not_relieved() -> None:
+async def test_a_broker_killed_after_an_incomplete_drain_is_gone() -> None:
     seeded = await three()
     await seeded.isr(5)
     await seeded.world.call(DrainBroker(BrokerId(5), leaders_only=False, reason="a test", by="User:test"))
@@ -278,7 +277,7 @@ async def test_a_follower_lags() -> None:
     why = await seeded.why()
 
     assert (why.condition, codes(why)) == ("under-replicated", ["replica-lagging"])
-    assert "broker 6 is alive and lags behind leader 5: out of the ISR since 10:01:00Z" in why.causes[0].sentence
+    assert "broker 6 is alive and lags behind leader 5: outside the ISR since 10:01:00Z" in why.causes[0].sentence
     assert "controllerctl describe broker 6" in why.next
 
 
@@ -311,7 +310,7 @@ async def test_the_controller_cannot_reach_a_broker() -> None:
 
     assert (why.condition, why.severity, codes(why)) == ("healthy", "warning", ["broker-unreachable"])
     assert why.causes[0].sentence == (
-        "broker 6 cannot be told: Connection refused; 14 requests wait for it, the oldest for 1m33s"
+        "broker 6 cannot be reached: Connection refused; 14 requests wait for it, the oldest for 1m33s"
     )
     assert why.next[-1] == "controllerctl get requests --broker 6"
 
@@ -351,14 +350,14 @@ async def test_a_leader_epoch_that_a_broker_knows_already_is_no_refusal() -> Non
     assert codes(await seeded.why()) == []
 
 
-async def test_a_broker_refuses_whole_requests_with_a_code_nobody_knows() -> None:
+async def test_a_broker_refuses_whole_requests_with_an_unknown_code() -> None:
     seeded = await three()
     seeded.recent.record(answered("UpdateMetadata", 777))
 
     assert "with error 777" in (await seeded.why()).causes[0].sentence
 
 
-async def test_what_a_broker_refused_before_the_last_decision_is_over() -> None:
+async def test_a_refusal_before_the_last_decision_is_no_cause() -> None:
     seeded = await three()
     seeded.recent.record(answered("LeaderAndIsr", payments_0=KafkaError.KAFKA_STORAGE_ERROR))
     await seeded.isr(5, 3)
@@ -367,7 +366,7 @@ async def test_what_a_broker_refused_before_the_last_decision_is_over() -> None:
     assert codes(await seeded.why()) == []
 
 
-async def test_what_a_broker_refused_in_an_earlier_life_is_over() -> None:
+async def test_a_refusal_before_the_last_registration_of_the_broker_is_no_cause() -> None:
     seeded = await three()
     seeded.recent.record(answered("UpdateMetadata", 31))
     seeded.world.bounce(6)
@@ -377,7 +376,7 @@ async def test_what_a_broker_refused_in_an_earlier_life_is_over() -> None:
     assert "broker-refuses" not in codes(await seeded.why())
 
 
-async def test_what_a_broker_refused_of_another_partition_is_no_cause() -> None:
+async def test_a_refusal_for_another_partition_is_no_cause() -> None:
     seeded = await three()
     seeded.recent.record(answered("LeaderAndIsr", audit_0=KafkaError.STALE_CONTROLLER_EPOCH))
 
@@ -396,8 +395,8 @@ async def test_a_registration_that_cannot_be_understood() -> None:
     assert "its registration cannot be understood" in why.causes[0].sentence
 
 
-async def another_leads(seeded: Seeded) -> None:
-    """A broker's own controller takes the role away."""
+async def lose_role(seeded: Seeded) -> None:
+    """Let the built-in controller of a broker take the role."""
     body = {"version": 2, "brokerid": 3, "timestamp": "1", "kraftControllerEpoch": -1}
     seeded.world.tree.outsider(
         SetData("/controller_epoch", str(seeded.world.context.epoch + 1).encode(), -1),
@@ -409,7 +408,7 @@ async def another_leads(seeded: Seeded) -> None:
 
 
 async def lead_again(seeded: Seeded) -> None:
-    """A minute later that broker is gone, and this instance has the role."""
+    """Remove that broker a minute later, so that this instance becomes the active controller."""
     seeded.clock.now += 60
     seeded.world.tree.remove("/controller")
     seeded.world.queue.put(Reelect())
@@ -417,15 +416,15 @@ async def lead_again(seeded: Seeded) -> None:
     assert seeded.world.snapshot.is_active
 
 
-def record_snapshot(seeded: Seeded, leaving: int) -> None:
-    """A minute later the audit log repeats the brokers, one of which is shutting down."""
+def record_snapshot(seeded: Seeded, broker: int) -> None:
+    """Record a periodic snapshot a minute later, with a broker that is shutting down."""
     seeded.clock.now += 60
-    brokers = BrokersRecord([BrokerRow(leaving, 3, [], None)]), BrokersRecord(shutting_down=[leaving])
+    brokers = BrokersRecord([BrokerRow(broker, 3, [], None)]), BrokersRecord(shutting_down=[broker])
     seeded.recent.record(SnapshotBegin(1, periodic=True), *brokers, SnapshotEnd(3, 1, 1))
 
 
 async def shut_down(seeded: Seeded, broker: int) -> None:
-    """The broker asks for its controlled shutdown, a minute later."""
+    """Request the controlled shutdown of the broker, a minute later."""
     seeded.clock.now += 60
     epoch = seeded.world.context.epochs()[BrokerId(broker)]
     await seeded.world.call(ControlledShutdown(BrokerId(broker), epoch))

@@ -10,7 +10,7 @@ from tests.explain.seeding import Seeded, codes, finish
 from tests.fakes.reassigning import change_isr
 
 
-async def test_a_topic_without_trouble_is_healthy() -> None:
+async def test_a_topic_without_causes_is_healthy() -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3, 6], partitions=4)
 
     why = await seeded.why_topic()
@@ -38,7 +38,7 @@ async def test_the_worst_partitions_come_first_and_give_the_cause() -> None:
     assert "replication factor 1 to 3" in why.facts[0]
 
 
-async def test_one_cause_of_many_partitions_is_told_once() -> None:
+async def test_the_common_cause_of_many_partitions_is_named_once() -> None:
     seeded = await Seeded(3, 5, 6).start([3, 5, 6], partitions=50)
     await seeded.kill(6)
 
@@ -48,7 +48,7 @@ async def test_one_cause_of_many_partitions_is_told_once() -> None:
     assert why.next == ["bring broker 6 back"]
 
 
-async def test_a_topic_that_is_led_by_others_is_served() -> None:
+async def test_a_topic_that_other_replicas_lead_is_served() -> None:
     seeded = await Seeded(3, 5).start([5, 3], partitions=2)
     await seeded.kill(5)
     await seeded.bring_back(5)
@@ -60,7 +60,7 @@ async def test_a_topic_that_is_led_by_others_is_served() -> None:
     assert why.headline.startswith("payments is served: 2 non-preferred of 2 partitions, for 2m0s")
 
 
-async def test_of_very_many_partitions_the_first_are_listed() -> None:
+async def test_only_the_first_of_very_many_partitions_are_listed() -> None:
     view = PartitionView(
         0,
         PartitionState.OFFLINE,
@@ -87,17 +87,17 @@ async def test_a_topic_without_partitions_has_nothing_to_explain() -> None:
     assert why.facts == ["partitions 0   replication factor none   unclean election: not known here"]
 
 
-async def test_what_to_do_is_said_once() -> None:
+async def test_each_step_is_named_once() -> None:
     seeded = await Seeded(3, 5, 6).start()
     await seeded.create("payments", [5], [5, 3, 6])
     await seeded.kill(5)
 
-    assert (await seeded.why_topic()).next == ["bring broker 5 back: nobody else has a copy"]
+    assert (await seeded.why_topic()).next == ["bring broker 5 back: no other broker has a copy"]
 
 
-async def test_a_partition_and_its_namesakes_number_are_two_commands() -> None:
+async def test_a_command_that_is_a_prefix_of_another_one_is_kept() -> None:
     diagnosis = Diagnosis("offline", "critical", "")
-    diagnosis.advise("controllerctl reassign cancel t-12")
-    diagnosis.advise("controllerctl reassign cancel t-1")
+    diagnosis.add_steps("controllerctl reassign cancel t-12")
+    diagnosis.add_steps("controllerctl reassign cancel t-1")
 
     assert diagnosis.next == ["controllerctl reassign cancel t-12", "controllerctl reassign cancel t-1"]

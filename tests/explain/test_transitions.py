@@ -1,4 +1,4 @@
-"""The last things that happened to a partition, a topic and a broker."""
+"""The last transitions of a partition, a topic and a broker."""
 
 from controllerd.core.model import BrokerId
 from controllerd.explain.answers import Transition
@@ -20,17 +20,17 @@ async def of_partition(seeded: Seeded, limit: int = 20) -> list[Transition]:
     return finish(transitions_of_partition(tuple(seeded.recent.newest_first()), tp("payments"), limit))
 
 
-def told(found: list[Transition], what: str) -> list[str]:
+def changes(found: list[Transition], what: str) -> list[str]:
     return [f"{each.was} -> {each.now}" for each in found if each.what == what]
 
 
-async def test_leaders_come_with_their_election_and_event() -> None:
+async def test_a_new_leader_has_its_election_and_event() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(5)
 
     found = await of_partition(seeded)
 
-    assert told(found, "leader") == [
+    assert changes(found, "leader") == [
         " -> leader 5 (epoch 0), isr 5,3",
         "leader 5 (epoch 0), isr 5,3 -> leader 3 (epoch 1), isr 3",
     ]
@@ -38,23 +38,23 @@ async def test_leaders_come_with_their_election_and_event() -> None:
     assert (latest.event, latest.reason, latest.at) == ("BrokerChange", "Offline election", "2023-11-15T10:01:00.000Z")
 
 
-async def test_the_isr_and_what_was_refused_are_told() -> None:
+async def test_isr_changes_and_refusals_are_listed() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
 
     found = await of_partition(seeded)
 
-    assert told(found, "isr") == ["leader 5 (epoch 0), isr 5,3 -> leader 5 (epoch 0), isr 5"]
+    assert changes(found, "isr") == ["leader 5 (epoch 0), isr 5,3 -> leader 5 (epoch 0), isr 5"]
     refused = [each for each in found if each.what == "refused"]
     assert [(each.now, each.reason) for each in refused] == [
         ("election Offline refused", "no replica is electable: isr [5], online [3]")
     ]
-    assert told(found, "state")[-1] == "OnlinePartition -> OfflinePartition"
+    assert changes(found, "state")[-1] == "OnlinePartition -> OfflinePartition"
     assert [each.at_ms for each in found] == sorted(each.at_ms for each in found)
 
 
-async def test_an_unclean_election_is_called_so() -> None:
+async def test_an_unclean_election_is_named() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await configure(seeded.world, "topics/payments", {"unclean.leader.election.enable": "true"})
     await seeded.isr(5)
@@ -65,17 +65,17 @@ async def test_an_unclean_election_is_called_so() -> None:
     assert reasons[-1] == "Offline election, unclean: records may be lost"
 
 
-async def test_a_reassignment_is_told_step_by_step() -> None:
+async def test_the_steps_of_a_reassignment_are_listed() -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (5, 6)})
 
     found = await of_partition(seeded)
 
-    assert told(found, "assignment")[-1] == "replicas 5,3 -> replicas 5,6,3, adding 6, removing 3"
-    assert told(found, "reassignment") == [" -> begun"]
+    assert changes(found, "assignment")[-1] == "replicas 5,3 -> replicas 5,6,3, adding 6, removing 3"
+    assert changes(found, "reassignment") == [" -> begun"]
 
 
-async def test_what_a_new_controller_reads_is_no_change() -> None:
+async def test_state_that_a_new_controller_reads_is_no_change() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     before = await of_partition(seeded)
     seeded.world.zk.expire()
@@ -84,7 +84,7 @@ async def test_what_a_new_controller_reads_is_no_change() -> None:
     assert await of_partition(seeded) == before
 
 
-async def test_only_the_last_ones_are_told() -> None:
+async def test_only_the_last_transitions_are_listed() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(5)
 
@@ -93,7 +93,7 @@ async def test_only_the_last_ones_are_told() -> None:
     assert await of_partition(seeded, 2) == everything[-2:]
 
 
-async def test_a_partition_does_not_see_its_neighbours() -> None:
+async def test_changes_of_other_partitions_are_not_listed() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.create("other", [5, 3], [3, 5])
     before = await of_partition(seeded)
@@ -102,7 +102,7 @@ async def test_a_partition_does_not_see_its_neighbours() -> None:
     assert await of_partition(seeded) == before
 
 
-async def test_a_topic_lives_and_goes() -> None:
+async def test_a_topic_is_created_and_deleted() -> None:
     seeded = await Seeded(3).start([3])
     seeded.world.tree.put("/admin/delete_topics/payments", b"")
     await seeded.disks.settle()
@@ -117,7 +117,7 @@ async def test_a_topic_lives_and_goes() -> None:
     ]
 
 
-async def test_a_broker_comes_and_goes_and_refuses() -> None:
+async def test_a_broker_leaves_registers_shuts_down_and_refuses() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(3)
     await seeded.bring_back(3)
@@ -135,7 +135,7 @@ async def test_a_broker_comes_and_goes_and_refuses() -> None:
     ]
 
 
-async def test_a_drained_broker_did_not_ask_for_its_shutdown_itself_and_a_snapshot_does_not_say_it_again() -> None:
+async def test_a_drained_broker_did_not_request_its_shutdown_and_a_snapshot_does_not_repeat_it() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.world.call(DrainBroker(BrokerId(3), leaders_only=False, reason="a test", by="User:test"))
     seeded.recent.record(SnapshotBegin(1, periodic=True), BrokersRecord(shutting_down=[3]), SnapshotEnd(2, 1, 1))

@@ -1,4 +1,4 @@
-"""Without a daemon there is only what ZooKeeper says: an answer must not pretend to know more."""
+"""Without a daemon, ZooKeeper is the only source: an answer must not claim to know more."""
 
 from controllerd.core.model import Features
 from controllerd.explain.answers import Why
@@ -17,7 +17,7 @@ from tests.fakes.world import tp
 
 
 async def seen(seeded: Seeded, entries: tuple[RecentRecord, ...] = ()) -> ExplanationInputs:
-    """The cluster as somebody sees it who only reads ZooKeeper."""
+    """The cluster as read from ZooKeeper alone."""
     snapshot = ClusterSnapshot(-1)
     await Mirror(Features(), snapshot).show(await read_image(seeded.world.zk))
     snapshot.role = Role.OBSERVER
@@ -28,7 +28,7 @@ async def why(seeded: Seeded) -> Why:
     return finish(explain_partition(await seen(seeded), tp("payments")))
 
 
-async def test_the_only_one_in_sync_is_dead() -> None:
+async def test_the_only_in_sync_replica_is_dead() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.isr(5)
     await seeded.kill(5)
@@ -40,7 +40,7 @@ async def test_the_only_one_in_sync_is_dead() -> None:
     assert found.causes[0].sentence == "broker 5 is not in /brokers/ids"
 
 
-async def test_when_a_broker_went_is_not_guessed_from_the_time_of_the_first_look() -> None:
+async def test_the_time_of_the_first_read_is_not_taken_for_the_departure_of_a_broker() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     seeded.recent.record(SessionRecord("established", 7, 1))
     first_look = tuple(seeded.recent.newest_first())[:1]
@@ -51,7 +51,7 @@ async def test_when_a_broker_went_is_not_guessed_from_the_time_of_the_first_look
     assert found.causes[-1].sentence == "broker 3 is not in /brokers/ids"
 
 
-async def test_what_helps_is_said_in_the_words_of_the_controller_that_leads() -> None:
+async def test_the_next_steps_use_the_tools_of_the_active_controller() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(5)
     await seeded.bring_back(5)
@@ -65,7 +65,7 @@ async def test_what_helps_is_said_in_the_words_of_the_controller_that_leads() ->
     assert found.next == [f"kafka-leader-election.sh {options}"]
 
 
-async def test_a_built_in_controller_cannot_be_told_that_a_broker_never_returns() -> None:
+async def test_a_built_in_controller_cannot_forget_a_broker() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(3)
     seeded.world.tree.put("/admin/delete_topics/payments", b"")
@@ -79,7 +79,7 @@ async def test_a_built_in_controller_cannot_be_told_that_a_broker_never_returns(
     assert found.next[at + 1] == "start a broker with the id 3 on an empty disk"
 
 
-async def test_a_reassignment_is_given_up_with_kafkas_own_tool() -> None:
+async def test_a_reassignment_is_cancelled_with_kafkas_own_tool() -> None:
     seeded = await Seeded(3, 5, 6).start([5, 3])
     await reassign(seeded.world, {tp("payments"): (5, 6)})
     seeded.world.die(6)
@@ -102,7 +102,7 @@ async def test_a_failed_log_directory_does_not_show() -> None:
     found = await why(seeded)
 
     assert codes(found) == ["isr-of-one", "replica-lagging"]
-    assert "or lost its log directory, which ZooKeeper does not tell" in found.causes[1].sentence
+    assert "or lost its log directory, which ZooKeeper does not show" in found.causes[1].sentence
 
 
 async def test_a_deletion_is_held_up_by_a_dead_broker() -> None:
@@ -127,7 +127,7 @@ async def test_a_deletion_waits_for_a_reassignment() -> None:
     assert codes(found)[0] == "deletion-waits-for-reassignment"
 
 
-async def test_how_far_another_deletion_is_cannot_be_seen() -> None:
+async def test_the_progress_of_a_deletion_by_another_controller_is_unknown() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     seeded.disks.silent.add(3)
     seeded.world.tree.put("/admin/delete_topics/payments", b"")
@@ -136,10 +136,10 @@ async def test_how_far_another_deletion_is_cannot_be_seen() -> None:
     found = finish(explain_topic(await seen(seeded), "payments"))
 
     assert codes(found)[0] == "deletion-under-way"
-    assert "does not stand in ZooKeeper" in found.causes[0].sentence
+    assert "ZooKeeper does not show how far" in found.causes[0].sentence
 
 
-async def test_what_the_controllers_rebalance_is_configured_for_is_not_known() -> None:
+async def test_the_rebalance_settings_of_another_controller_are_unknown() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     await seeded.kill(5)
     await seeded.bring_back(5)
@@ -148,7 +148,7 @@ async def test_what_the_controllers_rebalance_is_configured_for_is_not_known() -
     assert codes(await why(seeded)) == ["rebalance-by-controller"]
 
 
-async def test_nobody_is_controller() -> None:
+async def test_there_is_no_controller() -> None:
     seeded = await Seeded(3, 5).start([5, 3])
     seeded.world.tree.remove("/controller")
     seeded.world.die(5)

@@ -1,4 +1,4 @@
-"""An audit log in memory, so that a test can ask what was written down and when it was waited for."""
+"""An audit log in memory, which keeps the records and the moments at which the controller waited for them."""
 
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ class RecordingAudit:
         self.whole.extend(records)
 
     async def accepted(self) -> None:
-        """Remember that somebody waited for what is recorded so far."""
+        """Note that the controller waited for the records so far."""
         self.accepted_at.append(len(self.records))
 
     def of(self, kind: type[R]) -> list[R]:

@@ -1,6 +1,6 @@
-"""Brokers that do what the controller of a ``World`` tells them about replicas, and answer it; what they have on disk.
+"""Brokers that carry out the requests of the controller of a ``World``, and the replicas that they have on disk.
 
-A broker that is away keeps what it has. Requests that were sent to it before it went are lost with it.
+A broker that is not registered keeps its replicas. Requests that it was sent before its end are lost.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from tests.fakes.world import World
 
 @dataclass
 class Disks:
-    """The brokers of one world, and what each has; make it before the world sends anything."""
+    """The brokers of one world and their replicas; make it before the world sends a request."""
 
     world: World
     logs: dict[int, set[TopicPartition]] = field(default_factory=dict)
     """The replicas that each broker has on its disks."""
     metadata: dict[int, dict[TopicPartition, int]] = field(default_factory=dict)
-    """The leader of each partition that a broker tells clients about; a broker that starts knows none."""
+    """The leader of each partition in the metadata of a broker; a broker that starts knows none."""
     refusing: dict[int, KafkaError] = field(default_factory=dict)
     """Brokers that cannot delete anything, and what they answer."""
     silent: set[int] = field(default_factory=set)
@@ -39,7 +39,7 @@ class Disks:
     """The broker epoch of each broker's present life."""
 
     async def settle(self) -> World:
-        """Until nothing is left to do: events, and the brokers' answers to what was sent."""
+        """Handle events, and the answers of brokers to the requests, until there are no more."""
         await self.world.settle()
         while self._at < len(self.world.channels.sent):
             broker, request = self.world.channels.sent[self._at]
@@ -49,12 +49,12 @@ class Disks:
         return self.world
 
     async def start(self) -> World:
-        """The controller contends for the role, and everything that follows."""
+        """Start the controller, and handle everything that follows."""
         await self.world.start()
         return await self.settle()
 
     def forget(self) -> None:
-        """Forget what was sent and recorded so far, not what is on disk."""
+        """Forget the requests and records so far, but not the replicas on disk."""
         self.world.forget()
         self._at = 0
 
@@ -65,27 +65,27 @@ class Disks:
         if self._lives.setdefault(broker, request.broker_epoch) != request.broker_epoch:
             self._lives[broker] = request.broker_epoch
             self.metadata.pop(broker, None)
-        errors = self._obey(broker, request)
+        errors = self._carry_out(broker, request)
         response = ControlResponse(api_name(request), KafkaError.NONE, errors)
         event = event_of(Exchange(broker, request, response, 0, 0, 0, 1, 0.0))
         if event is not None:
             self.world.queue.put(event)
 
-    def _obey(self, broker: BrokerId, request: ControlRequest) -> Mapping[TopicPartition, KafkaError]:
+    def _carry_out(self, broker: BrokerId, request: ControlRequest) -> Mapping[TopicPartition, KafkaError]:
         logs = self.logs.setdefault(broker, set())
         match request:
             case LeaderAndIsrRequest():
                 logs.update(request.partitions)
             case UpdateMetadataRequest():
-                self._learn(broker, request)
+                self._update_metadata(broker, request)
             case StopReplicaRequest():
-                doomed = {tp for tp, partition in request.partitions.items() if partition.delete}
+                deleted = {tp for tp, partition in request.partitions.items() if partition.delete}
                 if broker in self.refusing:
-                    return dict.fromkeys(doomed, self.refusing[broker])
-                logs -= doomed
+                    return dict.fromkeys(deleted, self.refusing[broker])
+                logs -= deleted
         return {}
 
-    def _learn(self, broker: BrokerId, request: UpdateMetadataRequest) -> None:
+    def _update_metadata(self, broker: BrokerId, request: UpdateMetadataRequest) -> None:
         known = self.metadata.setdefault(broker, {})
         for tp, partition in request.body.partitions.items():
             known[tp] = partition.state.leader

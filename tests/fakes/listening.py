@@ -1,4 +1,4 @@
-"""The base of the fakes that listen on the loopback: a subclass only says how a frame is answered."""
+"""The base of the fakes that listen on the loopback: a subclass answers the frames."""
 
 import asyncio
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Reassignments in the words of tools and brokers, over a world in memory."""
+"""Reassignments as tools request them and brokers carry them out, over a world in memory."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from tests.fakes.requester import ALICE
 from tests.fakes.world import World, ids, topic_id_of
 
 REASSIGN = "/admin/reassign_partitions"
-OWED = "/controllerd/owed_deletions"
+PENDING_DELETIONS = "/controllerd/owed_deletions"
 
 
 def assigned(world: World, topic: str, partition: int = 0) -> tuple[list[int], list[int], list[int]]:
-    """Replicas, adding and removing as the topic znode has them."""
+    """Return replicas, adding and removing as the topic znode has them."""
     data = world.tree.nodes[f"/brokers/topics/{topic}"].data
     assert data is not None
     body, name = json.loads(data), str(partition)
@@ -27,7 +27,7 @@ def assigned(world: World, topic: str, partition: int = 0) -> tuple[list[int], l
 
 
 def requested(world: World) -> dict[str, list[int]] | None:
-    """What ``/admin/reassign_partitions`` asks for, None without znode."""
+    """Return the content of ``/admin/reassign_partitions``, None without znode."""
     node = world.tree.nodes.get(REASSIGN)
     if node is None:
         return None
@@ -35,15 +35,15 @@ def requested(world: World) -> dict[str, list[int]] | None:
     return {f"{move['topic']}-{move['partition']}": move["replicas"] for move in moves}
 
 
-def owed(world: World, broker: int) -> list[str]:
-    """What a broker has to delete according to ZooKeeper."""
-    node = world.tree.nodes.get(f"{OWED}/{broker}")
+def pending_deletions_of(world: World, broker: int) -> list[str]:
+    """Return the pending deletions of a broker that ZooKeeper has."""
+    node = world.tree.nodes.get(f"{PENDING_DELETIONS}/{broker}")
     entries = json.loads(node.data or b"")["owed"] if node is not None else []
     return [f"{entry['topic']}-{partition}" for entry in entries for partition in entry["partitions"]]
 
 
 async def ask_by_znode(world: World, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
-    """A tool creates ``/admin/reassign_partitions``."""
+    """Create ``/admin/reassign_partitions`` as a tool does."""
     moves = [{"topic": at.topic, "partition": at.partition, "replicas": list(to)} for at, to in targets.items()]
     world.tree.put(REASSIGN, json.dumps({"version": 1, "partitions": moves}).encode())
     await world.settle()
@@ -52,13 +52,13 @@ async def ask_by_znode(world: World, targets: Mapping[TopicPartition, Sequence[i
 async def reassign(
     world: World, targets: Mapping[TopicPartition, Sequence[int] | None]
 ) -> Mapping[TopicPartition, KafkaError]:
-    """AlterPartitionReassignments; None cancels."""
+    """Request a reassignment (AlterPartitionReassignments); None cancels."""
     wanted = {at: None if to is None else ids(*to) for at, to in targets.items()}
     return await world.call(ApiPartitionReassignment(ALICE, wanted))
 
 
 async def change_isr(world: World, topic: str, *isr: int, partitions: Sequence[int] = (0,)) -> AlterPartitionReply:
-    """The leader of these partitions, the same of all, asks for this ISR with the epochs that ZooKeeper has."""
+    """Propose an ISR in the name of the common leader of these partitions, with the epochs that ZooKeeper has."""
     states = {partition: world.state(topic, partition) for partition in partitions}
     (leader,) = {state[0] for state in states.values()}
     asked = {
@@ -70,7 +70,7 @@ async def change_isr(world: World, topic: str, *isr: int, partitions: Sequence[i
 
 
 async def deletions_answered(world: World, error: KafkaError = KafkaError.NONE) -> None:
-    """Every broker answers the deletions that it was asked for, each with this error for its partitions."""
+    """Answer the deletions that each broker was sent, with this error for their partitions."""
     for broker, request in list(world.channels.sent):
         if isinstance(request, StopReplicaRequest) and broker in world.channels.open:
             errors = {} if error is KafkaError.NONE else dict.fromkeys(request.partitions, error)
@@ -82,7 +82,7 @@ async def deletions_answered(world: World, error: KafkaError = KafkaError.NONE) 
 
 
 def deleted_on(world: World, broker: int) -> list[str]:
-    """The replicas that a broker was told to delete, in order."""
+    """Return the replicas that a broker was sent to delete, in order."""
     return [
         str(at)
         for request in world.channels.to(broker)
@@ -93,7 +93,7 @@ def deleted_on(world: World, broker: int) -> list[str]:
 
 
 async def successor(world: World) -> World:
-    """The controller is gone, and the next one leads over the same ZooKeeper."""
+    """End the controller, and return the next one, which leads over the same ZooKeeper."""
     if not world.zk.is_lost:
         world.zk.expire()
     after = World(tree=world.tree, session_id=world.zk.session_id + 1)

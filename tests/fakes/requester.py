@@ -1,4 +1,4 @@
-"""Somebody who asks a controller for something."""
+"""The client of requests in tests."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""The store and the elector over a ZooKeeper in memory: the real logic, no server, nothing that suspends.
+"""The store and the elector over a ZooKeeper in memory: the real code without a server, which never suspends.
 
-A test puts the cluster together with ``add_broker``, ``add_topic``, ``set_state``; makes others interfere through
-``tree`` or before the n-th transaction; and asserts on ``writes``.
+A test builds the cluster with ``add_broker``, ``add_topic`` and ``set_state``. It writes as another client through
+``tree`` or before the n-th transaction, and asserts on ``writes``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ INSTANCE = "11111111-2222-3333-4444-555555555555"
 
 
 class StillClock:
-    """A clock that only moves when a test moves it."""
+    """A clock that only a test moves."""
 
     def __init__(self) -> None:
         self.seconds = 1_000.0
@@ -69,27 +69,27 @@ class FakeStore(ZooKeeperStore):
 
     @property
     def writes(self) -> list[Write]:
-        """What this store wrote, in order: (op, path, data, version afterwards)."""
+        """The operations of this store, in order: (op, path, data, version afterwards)."""
         return self.zk.writes
 
     def lead(self, epoch: int = 1) -> None:
-        """Put ``/controller`` and the epoch znode there as if we had been elected, and bind the term."""
+        """Create ``/controller`` and the epoch znode as an election would, and bind the term."""
         self.tree.put(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch))
         data = codecs.encode_controller(codecs.ControllerZnode(NODE_ID, self.clock.now_ms(), INSTANCE))
         self.tree.apply([Create(paths.CONTROLLER, data, ephemeral=True)], self.zk.session_id)
         self.writer.bind_term(self.tree.nodes[paths.CONTROLLER_EPOCH].version)
 
     def depose(self) -> None:
-        """Another controller takes the epoch: from now on every write raises ``ControllerMoved``."""
+        """Raise the epoch as another controller does: from now on every write raises ``ControllerMoved``."""
         epoch = codecs.decode_controller_epoch(self.tree.nodes[paths.CONTROLLER_EPOCH].data)
         self.tree.put(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(epoch + 1))
 
     def before_write(self, number: int, action: Callable[[], None]) -> None:
-        """Do something just before the n-th transaction from now on (counted from 1) is applied."""
+        """Call ``action`` just before the n-th transaction from now on (counted from 1) is applied."""
         self.zk.before_transaction[len(self.zk.transactions) + number] = action
 
     def add_broker(self, broker: int, *, rack: str | None = None) -> Broker:
-        """Register a broker with one PLAINTEXT listener; again, to bounce it."""
+        """Register a broker with one PLAINTEXT listener; a registered one registers again."""
         path = paths.broker(BrokerId(broker))
         if path in self.tree.nodes:
             self.tree.remove(path)
@@ -98,7 +98,7 @@ class FakeStore(ZooKeeperStore):
         return codecs.decode_broker(BrokerId(broker), self.tree.nodes[path].data, self.tree.nodes[path].czxid)
 
     def remove_broker(self, broker: int) -> None:
-        """The registration is gone."""
+        """Delete the registration of a broker."""
         self.tree.remove(paths.broker(BrokerId(broker)))
 
     def add_topic(
@@ -114,16 +114,16 @@ class FakeStore(ZooKeeperStore):
         self.tree.put(paths.topic(name), codecs.encode_topic(TopicImage(name, assignments, topic_id, 0)))
 
     def set_state(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
-        """Somebody else writes a state znode (its version counts up by itself)."""
+        """Write a state znode as another client (its version rises)."""
         self.tree.put(paths.partition_state(tp), codecs.encode_state(state))
 
     def state(self, tp: TopicPartition) -> LeaderAndIsr | None:
-        """What the state znode says now."""
+        """Return the present content of the state znode."""
         node = self.tree.nodes.get(paths.partition_state(tp))
         return codecs.decode_state(tp, node.data, node.version) if node is not None else None
 
     def topic(self, name: str) -> TopicImage | None:
-        """What the topic znode says now."""
+        """Return the present content of the topic znode."""
         node = self.tree.nodes.get(paths.topic(name))
         return (
             codecs.decode_topic(name, node.data, version=node.version, czxid=node.czxid) if node is not None else None

@@ -1,4 +1,4 @@
-"""A broker's socket that thinks nothing: it keeps every control request, as kio decodes it, and answers by a script."""
+"""A fake broker that keeps every control request, as kio decodes it, and answers by a script."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from kio.static.primitive import i16, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tests.fakes.listening import ListeningFake
-from tests.fakes.telling_broker import settings_told
+from tests.fakes.settings_broker import encode_settings
 from wire.framing import RequestHeader
 from wire.kio_codec import decode_request, encode_response, response_type
 from wire.versions import ApiKey
 
-_SPOKEN: Final = {ApiKey.LEADER_AND_ISR: 7, ApiKey.STOP_REPLICA: 4, ApiKey.UPDATE_METADATA: 8}
+_HIGHEST_VERSIONS: Final = {ApiKey.LEADER_AND_ISR: 7, ApiKey.STOP_REPLICA: 4, ApiKey.UPDATE_METADATA: 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What to answer: errors by name, top-level and per (topic, partition); or to close the connection instead."""
+class ScriptedAnswer:
+    """An answer: errors by name, top-level and per (topic, partition); or the connection is closed instead."""
 
     error: str = "NONE"
     partitions: Mapping[tuple[str, int], str] | None = None
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """A control request as it arrived."""
+    """A control request that was received."""
 
     header: RequestHeader
     entity: RequestPayload
@@ -39,7 +39,7 @@ class Got:
 class StubBroker(ListeningFake):
     """A stub with two listening sockets, so that it can move from one to the other.
 
-    ``script`` says how the requests from now on are answered, in order; then everything is answered NONE.
+    ``script`` has the answers to the next requests, in order; all later requests are answered NONE.
     """
 
     def __init__(self, broker: int, changed: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class StubBroker(ListeningFake):
         super().__init__(sockets=2)
         self.id = broker
         self.got: list[Got] = []
-        self.script: list[Answer] = []
+        self.script: list[ScriptedAnswer] = []
         self._changed = changed
 
     async def answer(self, frame: bytes) -> bytes:
@@ -56,9 +56,9 @@ class StubBroker(ListeningFake):
         if header.api_key == ApiKey.API_VERSIONS:
             return encode_response(header.correlation_id, _versions())
         if header.api_key == ApiKey.DESCRIBE_CONFIGS:
-            return settings_told(frame)
+            return encode_settings(frame)
         self.got.append(Got(header, entity))
-        answer = self.script.pop(0) if self.script else Answer()
+        answer = self.script.pop(0) if self.script else ScriptedAnswer()
         self._changed()
         if answer.closes:
             raise ConnectionAbortedError("the script closes this connection")
@@ -67,13 +67,14 @@ class StubBroker(ListeningFake):
 
 def _versions() -> ApiVersionsResponse:
     keys = tuple(
-        ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(highest)) for key, highest in _SPOKEN.items()
+        ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(highest))
+        for key, highest in _HIGHEST_VERSIONS.items()
     )
     throttle = i32Timedelta.parse(timedelta(0))
     return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=keys, throttle_time=throttle)
 
 
-def _response(header: RequestHeader, entity: RequestPayload, answer: Answer) -> ResponsePayload:
+def _response(header: RequestHeader, entity: RequestPayload, answer: ScriptedAnswer) -> ResponsePayload:
     """The answer in the version of the request; partitions that the script does not name got NONE and are left out."""
     kind: Any = response_type(header.api_key, header.version)
     error = ErrorCode[answer.error.lower()]

@@ -1,6 +1,6 @@
 """A whole controller over a ZooKeeper in memory: real queue, handlers, machines and store; no sockets, no threads.
 
-Events are handled one by one (``settle``), as the loop does, until nothing is left to do.
+Events are handled one by one (``settle``), as the loop does, until the queue is empty.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import ClassVar
 from channel_manager.batch import RequestBatch
 from channel_manager.removals import removed_by
 from controllerd.audit.bus import RecordBus, Subscriber
-from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, RoleState, Runtime
 from controllerd.core.cluster_settings import Policy
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId, Endpoint, Features, PartitionState, TopicPartition
@@ -54,7 +54,7 @@ class ManualClock:
     def __init__(self) -> None:
         self.now = 1_000.0
         self.wall_offset = 0.0
-        """How far the wall clock is from where it began, in seconds: somebody set it."""
+        """Seconds by which the wall clock was set."""
 
     def now_ms(self) -> int:
         """Wall clock."""
@@ -67,18 +67,18 @@ class ManualClock:
 
 @dataclass
 class RecordedChannels:
-    """Channels that keep what was sent, per broker in order, and which brokers have one."""
+    """Channels that keep the requests to each broker in order, and the brokers with a channel."""
 
     open: set[BrokerId] = field(default_factory=set)
     calls: list[tuple[str, int]] = field(default_factory=list)
     sent: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
     dropped: list[tuple[BrokerId, ControlRequest]] = field(default_factory=list)
     removals: dict[BrokerId, dict[TopicPartition, UpdateMetadataPartition]] = field(default_factory=dict)
-    """What each broker has not confirmed to have removed from its metadata when its channel is closed."""
+    """The removals from metadata that each broker has not confirmed when its channel is closed."""
     in_channel: dict[BrokerId, list[ControlRequest]] = field(default_factory=dict)
-    """What each broker was sent since its channel was opened last."""
+    """The requests to each broker since its channel was opened last."""
     unconfirmed: set[BrokerId] = field(default_factory=set)
-    """The brokers that confirm nothing of what they are sent from now on."""
+    """The brokers that answer no further request."""
 
     def add_broker(self, broker: Broker) -> None:
         """Open a channel."""
@@ -96,7 +96,7 @@ class RecordedChannels:
                 self.removals.setdefault(broker, {}).update(removed_by(request))
 
     def take_removals(self, broker: BrokerId) -> dict[TopicPartition, UpdateMetadataPartition]:
-        """Give them out once."""
+        """Return and forget the removals."""
         return self.removals.pop(broker, {})
 
     def send(self, broker: BrokerId, request: ControlRequest) -> None:
@@ -110,13 +110,13 @@ class RecordedChannels:
         self.open.clear()
 
     def to(self, broker: int) -> list[ControlRequest]:
-        """What one broker was sent, in order."""
+        """Return the requests to one broker, in order."""
         return [request for to, request in self.sent if to == broker]
 
 
 @dataclass
 class ManualTimers:
-    """Events put for later, which a test fires by itself."""
+    """Timers that a test fires."""
 
     later: list[tuple[float, Event]] = field(default_factory=list)
 
@@ -128,7 +128,7 @@ class ManualTimers:
             self.later.append((delay_s, event))
 
     def fire(self, within_s: float = float("inf")) -> list[Event]:
-        """Everything that was put for later, at most so many seconds later; it is not kept any more."""
+        """Return and forget the events with a delay of at most ``within_s``."""
         fired = [event for delay_s, event in self.later if delay_s <= within_s]
         self.later = [kept for kept in self.later if kept[0] > within_s]
         return fired
@@ -174,7 +174,7 @@ class World:
     """One controller and its surroundings."""
 
     witnesses: ClassVar[list[Callable[["World"], None]]] = []
-    """Are told of every world, for as long as they listen."""
+    """Functions that are called with each new world."""
 
     def __init__(
         self,
@@ -221,14 +221,14 @@ class World:
             queue=self.queue,
             audit=self.bus,
             snapshot=self.snapshot,
-            role=Role(elector, elector.registrar, self._session_expired),
+            role=RoleState(elector, elector.registrar, self._session_expired),
             configs=ClusterConfigs(configs, self.settings),
             runtime=Runtime(self.clock, self.timers, self._new_topic_id, self._draw),
         )
         self.loop = EventLoop(self.c, self.watch, self.metrics)
         self._ids = 0
         self.drawn: list[int] = []
-        """The bounds of the random numbers that were asked for; each was 0."""
+        """The bounds of the random numbers that were drawn; each was 0."""
 
     def _new_batch(self, context: ControllerContext) -> RequestBatch:
         entry = self._our_entry()
@@ -252,7 +252,7 @@ class World:
     # -- driving -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> "World":
-        """Contend for the role and handle everything that follows."""
+        """Take part in the election and handle all events that follow."""
         self.queue.put(Startup())
         return await self.settle()
 
@@ -271,7 +271,7 @@ class World:
     # -- the cluster -------------------------------------------------------------------------------------------------
 
     def register(self, broker: int, *, port: int | None = None, rack: str | None = None) -> int:
-        """A broker registers; returns its broker epoch."""
+        """Register a broker; return its broker epoch."""
         path = f"/brokers/ids/{broker}"
         if "/brokers/ids" not in self.tree.nodes:
             self.tree.put("/brokers/ids")
@@ -279,11 +279,11 @@ class World:
         return self.tree.nodes[path].czxid
 
     def die(self, broker: int) -> None:
-        """The broker's session ends."""
+        """End the session of a broker."""
         self.tree.remove(f"/brokers/ids/{broker}")
 
     def bounce(self, broker: int) -> int:
-        """The broker's registration is replaced by one of a new session without being seen absent."""
+        """Replace the registration of a broker by one of a new session; no watch fires in between."""
         watches, self.zk.on_watch = self.zk.on_watch, lambda _path, _fired: None
         self.die(broker)
         self.zk.on_watch = watches
@@ -313,7 +313,7 @@ class World:
     # -- what was sent -----------------------------------------------------------------------------------------------
 
     def brief(self, broker: int) -> list[str]:
-        """What a broker was sent, each request as a short sentence."""
+        """Return the requests to a broker, each as a short text."""
         return [in_brief(request) for request in self.channels.to(broker)]
 
     def forget(self) -> None:
@@ -351,7 +351,7 @@ def registration(broker: int, port: int, rack: str | None = None) -> bytes:
 
 
 def in_brief(request: ControlRequest) -> str:
-    """A request as a short sentence: api, then each partition with what matters."""
+    """Return a request as a short text: the API, then each partition with its main fields."""
     return f"{api_name(request)}({'; '.join(_rows(request))})"
 
 

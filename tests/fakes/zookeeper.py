@@ -17,17 +17,17 @@ from controllerd.zk.access import (
     NODE_EXISTS,
     OK,
     Aborted,
-    Check,
+    CheckVersion,
     Committed,
     Create,
     Delete,
     Fired,
-    Node,
     Operation,
-    Outcome,
     ReplyLost,
     SetData,
     Transaction,
+    TransactionOutcome,
+    Znode,
     operation_name,
 )
 from controllerd.zk.multiread import UNREADABLE_VERSION
@@ -51,9 +51,9 @@ class Write:
 
 @dataclass
 class Tree:
-    """The znodes, and who watches them."""
+    """The znodes, and the sessions that watch them."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Znode] = field(default_factory=dict)
     below: dict[str, set[str]] = field(default_factory=lambda: {"/": set()})
     zxid: int = 0
     created: dict[str, int] = field(default_factory=dict)
@@ -61,19 +61,19 @@ class Tree:
     sessions: "list[FakeZooKeeper]" = field(default_factory=list)
 
     def outsider(self, *operations: Operation) -> None:
-        """Somebody else writes: a broker, a tool, another controller. Must succeed."""
+        """Write as another client: a broker, a tool, another controller. Must succeed."""
         outcome = self.apply(operations, session_id=0)
         assert isinstance(outcome, Committed), f"{operations}: {outcome}"
 
     def put(self, path: str, data: bytes | None = None) -> None:
-        """Somebody else creates the znode (with its parents) or changes its data, at whatever version it has."""
+        """Create a znode (with its parents) as another client, or change its data at any version."""
         missing = [parent for parent in _parents(path) if parent not in self.nodes]
         self.outsider(*(Create(parent, None) for parent in missing))
         exists = path in self.nodes
         self.outsider(SetData(path, data or b"", ANY_VERSION) if exists else Create(path, data))
 
     def remove(self, path: str) -> None:
-        """Somebody else deletes the znode and everything below it."""
+        """Delete a znode and everything below it as another client."""
         for child in sorted(self.below.get(path, ())):
             self.remove(f"{path}/{child}")
         self.outsider(Delete(path))
@@ -82,7 +82,7 @@ class Tree:
         """The names below a znode, None if it does not exist."""
         return sorted(self.below[path]) if path in self.below else None
 
-    def apply(self, operations: Transaction, session_id: int) -> Outcome:
+    def apply(self, operations: Transaction, session_id: int) -> TransactionOutcome:
         """All operations, or none of them."""
         self.zxid += 1
         fired: list[tuple[str, Fired]] = []
@@ -126,11 +126,11 @@ class Tree:
             return NO_NODE
         undo += [partial(self._detach, path), partial(self.created.__setitem__, parent, number)]
         self.created[parent] = number + 1
-        self._attach(path, Node(operation.data, 0, self.zxid, session_id if operation.ephemeral else 0))
+        self._attach(path, Znode(operation.data, 0, self.zxid, session_id if operation.ephemeral else 0))
         fired += [(path, Fired.CREATED), (parent, Fired.CHILD)]
         return OK
 
-    def _delete(self, path: str, node: Node, fired: list[tuple[str, Fired]], undo: Undo) -> int:
+    def _delete(self, path: str, node: Znode, fired: list[tuple[str, Fired]], undo: Undo) -> int:
         if self.below[path]:
             return NOT_EMPTY
         undo.append(partial(self._attach, path, node))
@@ -140,7 +140,7 @@ class Tree:
         fired += [(path, Fired.DELETED), (path.rpartition("/")[0] or "/", Fired.CHILD)]
         return OK
 
-    def _attach(self, path: str, node: Node) -> None:
+    def _attach(self, path: str, node: Znode) -> None:
         parent, _, name = path.rpartition("/")
         self.nodes[path] = node
         self.below[path] = set()
@@ -174,15 +174,15 @@ class FakeZooKeeper:
         self.transactions: list[Transaction] = []
         """Every transaction that this session sent, refused ones too."""
         self.before_transaction: dict[int, Callable[[], None]] = {}
-        """What happens just before the n-th transaction (counted from 1) is applied: a foreign write, a deposition."""
+        """Functions to call just before the n-th transaction (counted from 1) is applied."""
         self.after_transaction: dict[int, Callable[[], None]] = {}
-        """What happens just after it."""
+        """Functions to call just after it."""
         self.lose_reply_of: set[int] = set()
         """The answers of these transactions (counted from 1) are lost after they were applied."""
         self.round_trips = 0
         """Requests that a real session would have sent."""
         self.secured: set[str] = set()
-        """Znodes whose ACL does not give everybody every right."""
+        """Znodes whose ACL does not give every client every right."""
         self.forbidden: set[str] = set()
         """Znodes that this session may not read."""
         self.read_only: set[str] = set()
@@ -197,7 +197,7 @@ class FakeZooKeeper:
         return self._session_id
 
     def expire(self) -> None:
-        """The session is over: its ephemeral znodes go, and everything raises ``StoreUnavailable``."""
+        """End the session: its ephemeral znodes are deleted, and every method raises ``StoreUnavailable``."""
         self.is_lost = True
         self.tree.sessions.remove(self)
         mine = [path for path, node in self.tree.nodes.items() if node.ephemeral_owner == self._session_id]
@@ -205,7 +205,7 @@ class FakeZooKeeper:
             self.tree.outsider(Delete(path))
 
     def reconnect_as(self, session_id: int) -> None:
-        """A new session begins on the same object."""
+        """Begin a new session on the same object."""
         self.is_lost = False
         self._session_id = session_id
         self._data_watches.clear()
@@ -221,17 +221,17 @@ class FakeZooKeeper:
             watches.discard(path)
             self.on_watch(path, kind)
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
         """Read many."""
         self._alive()
         self.round_trips += -(-len(paths) // READ_CHUNK)
         nodes = [self.tree.nodes.get(path) for path in paths]
         if self.forbidden:
             found = zip(paths, nodes, strict=True)
-            return [node if path not in self.forbidden else Node(None, UNREADABLE_VERSION, 0) for path, node in found]
+            return [node if path not in self.forbidden else Znode(None, UNREADABLE_VERSION, 0) for path, node in found]
         return nodes
 
-    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
+    async def read_and_watch(self, paths: Sequence[str], *, absent_too: bool = False) -> list[Znode | None]:
         """Read many and watch them."""
         nodes = await self.read(paths)
         self._data_watches.update(path for path, node in zip(paths, nodes, strict=True) if node or absent_too)
@@ -246,11 +246,11 @@ class FakeZooKeeper:
             self._child_watches.add(path)
         return names
 
-    async def commit(self, transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def commit(self, transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         """Apply them in order."""
         return [self._commit(transaction) for transaction in transactions]
 
-    def _commit(self, transaction: Transaction) -> Outcome:
+    def _commit(self, transaction: Transaction) -> TransactionOutcome:
         self._alive()
         self.transactions.append(transaction)
         self.round_trips += 1
@@ -269,7 +269,7 @@ class FakeZooKeeper:
                     version,
                 )
                 for operation, version in zip(transaction, outcome.versions, strict=True)
-                if not isinstance(operation, Check)
+                if not isinstance(operation, CheckVersion)
             ]
         self.after_transaction.pop(number, lambda: None)()
         return ReplyLost() if number in self.lose_reply_of else outcome

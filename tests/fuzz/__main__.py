@@ -1,7 +1,7 @@
-"""Throws frames at the listener and says how it fared.
+"""Sends fuzzed frames to the listener and prints the results.
 
-``python -m tests.fuzz --frames 200000 --seed 7`` plays batches until so many frames were taken; ``--batch 12`` plays
-one of them again. The exit code is 1 when the server did what it may not do.
+``python -m tests.fuzz --frames 200000 --seed 7`` plays batches until the server took so many frames; ``--batch 12``
+plays one of them again. The exit code is 1 when the server did something forbidden.
 """
 
 import argparse
@@ -16,22 +16,22 @@ from typing import Final
 from tests.fuzz.frames import everything
 from tests.fuzz.judge import Wrong
 from tests.fuzz.leaks import Holdings, grown, limit_addresses, rss_bytes
-from tests.fuzz.run import Figures, Run
+from tests.fuzz.run import Figures, FuzzRun
 from tests.fuzz.target import target
 from tests.fuzz.watchdog import Watchdog
 
-TOLD_EVERY_S: Final = 15.0
+REPORT_EVERY_S: Final = 15.0
 WARM_FRAMES: Final = 5_000
-"""What is held after so many frames is compared with what is held in the end."""
+"""The resources after so many frames are compared with the resources at the end."""
 ALL_FRAMES: Final = 100_000
-"""Among so many is every API in every version."""
+"""So many frames contain every API in every version."""
 _MIB: Final = 2**20
 
 
 async def play(seed: int, frames: int, batch: int | None) -> Figures:
-    """Play batches, or one. :raises Wrong: a defect, something that grew, or that was never asked for."""
+    """Play batches, or one. :raises Wrong: a defect, a leak, or an API without a request."""
     async with target() as under_test:
-        run, told, warm = Run(under_test, seed), time.monotonic(), None
+        run, reported_at, warm = FuzzRun(under_test, seed), time.monotonic(), None
         limit_addresses()
         with Watchdog() as watchdog:
             for number in count() if batch is None else [batch]:
@@ -40,8 +40,8 @@ async def play(seed: int, frames: int, batch: int | None) -> Figures:
                 figures = run.figures
                 if warm is None and figures.frames >= WARM_FRAMES:
                     warm = await under_test.settled()
-                if time.monotonic() - told > TOLD_EVERY_S:
-                    told = time.monotonic()
+                if time.monotonic() - reported_at > REPORT_EVERY_S:
+                    reported_at = time.monotonic()
                     print(f"{figures.frames:,} frames, {rss_bytes() / _MIB:.0f} MiB", file=sys.stderr, flush=True)
                 if figures.frames >= frames:
                     break
@@ -51,8 +51,8 @@ async def play(seed: int, frames: int, batch: int | None) -> Figures:
         return run.figures
 
 
-async def check(run: Run, warm: Holdings | None) -> None:
-    """What can only be said in the end. :raises Wrong: something grew, or was never asked for."""
+async def check(run: FuzzRun, warm: Holdings | None) -> None:
+    """Run the checks of the end. :raises Wrong: a leak, or an API without a request."""
     if warm is not None and (found := grown(warm, await run.target.settled())):
         raise Wrong(f"after {WARM_FRAMES:,} and {run.figures.frames:,} frames: {', '.join(found)}")
     never = set(everything()) - run.figures.sound.keys()
@@ -60,8 +60,8 @@ async def check(run: Run, warm: Holdings | None) -> None:
         raise Wrong(f"never asked for and answered: {sorted(never)}")
 
 
-def report(run: Run, warm: Holdings | None) -> None:
-    """Print what happened."""
+def report(run: FuzzRun, warm: Holdings | None) -> None:
+    """Print the figures of the run."""
     figures = run.figures
     print(f"{figures.frames:,} frames on {figures.connections:,} connections of seed {run.seed}")
     print(f"  answered {figures.answered:,}, hung up on {figures.hung_up:,}")
@@ -75,7 +75,7 @@ def report(run: Run, warm: Holdings | None) -> None:
         then = warm.resident_bytes / _MIB
         print(f"  memory after {WARM_FRAMES:,} frames {then:.0f} MiB, now {rss_bytes() / _MIB:.0f} MiB")
     print(f"  at most {figures.peak / _MIB:.0f} MiB more within a batch")
-    print(f"  largest read {run.target.door.largest_read:,} bytes")
+    print(f"  largest read {run.target.acceptor.largest_read:,} bytes")
 
 
 def _listed(counts: object) -> str:
@@ -84,7 +84,7 @@ def _listed(counts: object) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--frames", type=int, default=20_000, help="stop after so many")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="what the frames are made from")

@@ -1,4 +1,4 @@
-"""What a server may do with the bytes of a connection, and whether it did."""
+"""The allowed reactions of a server to the bytes of a connection, and the check of the actual ones."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -16,23 +16,23 @@ from tests.fuzz.spoil import Expect
 from wire.versions import ApiKey
 
 LIMITS: Final = ServerLimits(frame_s=300.0, write_s=300.0, wait_s=2.0)
-"""Those of the product, but for times: a busy machine is no slow client, and a fuzzer has no ten minutes to wait."""
+"""The limits of the product except for times: a busy machine is no slow client, and a fuzzer must not wait for long."""
 LONGEST_TEXT: Final = 2**15 - 1
 _HEAD: Final = struct.Struct(">hhi")
 _RELAYED: Final = b"answer of "
 _UNREADABLE: Final = (SerialError, ValueError, TypeError, OverflowError, struct.error, KeyError, IndexError)
 
 
-class Seen(NamedTuple):
-    """What the server takes for a frame, and what it may do then."""
+class SeenFrame(NamedTuple):
+    """A frame as the server reads it, with the allowed reactions."""
 
     content: bytes | None
-    """None for a size that is no size of a frame."""
+    """The content; None for an invalid size."""
     expect: Expect
 
 
 class Wrong(AssertionError):
-    """The server did what it may not do; ``frame`` is what it did it to, if that is known."""
+    """A forbidden reaction of the server; ``frame`` is the frame that caused it, if that is known."""
 
     def __init__(self, text: str, frame: bytes | None = None) -> None:
         super().__init__(text)
@@ -40,38 +40,38 @@ class Wrong(AssertionError):
 
 
 def unfinished(stream: bytes) -> int:
-    """How many bytes at the end of a stream are no whole frame."""
+    """How many bytes at the end of a stream are an incomplete frame."""
     at = 0
     for seen in deframe(stream, {}):
         at += 4 + len(seen.content or b"")
     return len(stream) - at
 
 
-def deframe(stream: bytes, expected: Mapping[bytes, Expect]) -> list[Seen]:
-    """The frames that the server has to see in a stream; what is unfinished at its end is none."""
+def deframe(stream: bytes, expected: Mapping[bytes, Expect]) -> list[SeenFrame]:
+    """The frames that the server must read from a stream, without the incomplete end."""
     seen, at, limit = [], 0, LIMITS.max_first_frame_bytes
     while at + 4 <= len(stream):
         (size,) = struct.unpack_from(">i", stream, at)
         if not 0 <= size <= limit:
-            seen.append(Seen(None, Expect.CLOSE))
+            seen.append(SeenFrame(None, Expect.CLOSE))
             break
         if at + 4 + size > len(stream):
             break
         content = stream[at + 4 : at + 4 + size]
-        seen.append(Seen(content, expected.get(content, Expect.EITHER)))
+        seen.append(SeenFrame(content, expected.get(content, Expect.EITHER)))
         at, limit = at + 4 + size, LIMITS.max_frame_bytes
     return seen
 
 
 def judge(
-    frames: Sequence[Seen], answers: Sequence[bytes], *, closed: bool, may_lose: bool, finished: bool = False
+    frames: Sequence[SeenFrame], answers: Sequence[bytes], *, closed: bool, may_lose: bool, finished: bool = False
 ) -> int:
-    """How many frames were answered.
+    """Check the answers; return how many frames were answered.
 
-    ``closed``: the server hung up; ``may_lose``: with it answers may be lost; ``finished``: it may, when all is
-    answered, because the client has said that nothing more comes.
+    ``closed``: the server hung up; ``may_lose``: answers may be lost with the connection; ``finished``: the server may
+    hang up after the last answer, because the client has finished its side.
 
-    :raises Wrong: it answered what it had to refuse, hung up on a request, or sent what nobody can read.
+    :raises Wrong: it answered a frame that it had to refuse, hung up on a request, or sent an unreadable answer.
     """
     if len(answers) > len(frames):
         raise Wrong(f"{len(answers)} answers to {len(frames)} frames")
@@ -97,7 +97,7 @@ def judge(
 
 
 def read_answer(request: bytes, answer: bytes) -> Any:
-    """The answer as kio reads it; None if a broker gave it. :raises Wrong: it is none to this request."""
+    """The answer as kio reads it; None if a broker gave it. :raises Wrong: it does not answer this request."""
     key, version, correlation_id = _HEAD.unpack_from(request)
     if answer[:4] != request[4:8]:
         raise Wrong(f"answer to {answer[:4].hex()}, but {correlation_id} was asked", request)
@@ -120,12 +120,12 @@ def read_answer(request: bytes, answer: bytes) -> Any:
 
 
 def is_brokers(key: int, answer: bytes) -> bool:
-    """Whether a broker was asked for what we might have answered ourselves."""
+    """Whether a broker answered a request that we might have answered ourselves."""
     return key in PARTLY_RELAYED and answer[4:].startswith(_RELAYED)
 
 
 def has_long_text(value: object) -> bool:
-    """Whether a string anywhere in an answer is longer than Kafka's own clients read."""
+    """Whether a string anywhere in an answer is longer than Kafka's own clients can read."""
     if isinstance(value, str):
         return len(value.encode()) > LONGEST_TEXT
     if isinstance(value, tuple):

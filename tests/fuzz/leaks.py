@@ -1,7 +1,7 @@
-"""What a process holds on to: tasks, descriptors, bytes, and objects of the product that nobody needs any more.
+"""The resources of a process: tasks, descriptors, bytes, and objects of the product.
 
-A leak of one small thing a request is not seen in the size of a process for long; the same thing counted by its type is
-seen at once.
+A leak of one small object a request is not visible in the size of a process for long; a count of objects by type shows
+it at once.
 """
 
 import asyncio
@@ -17,21 +17,21 @@ _OURS: Final = ("channel_manager.", "controllerd.", "events.", "handlers.", "rep
 _PAGE: Final = resource.getpagesize()
 _MIB: Final = 2**20
 _MOST_OBJECTS: Final = 200
-"""How many more of one type there may be: those of a cache, but not what comes with each request."""
+"""How many more objects of one type are allowed: as many as a cache has, but not one for each request."""
 _MOST_BLOCKS: Final = 100_000
-"""How many more small allocations of Python there may be; lists and caches that have grown to their size are fewer."""
+"""How many more small allocations of Python are allowed; lists and caches that have grown to their size have fewer."""
 MOST_GROWTH_BYTES: Final = 24 * _MIB
 MOST_PEAK_BYTES: Final = 96 * _MIB
-"""How much more than before it a batch may take for a moment: some answers of a megabyte, as bytes and as objects."""
+"""How much more memory a batch may take for a moment: some answers of a megabyte, as bytes and as objects."""
 MOST_ADDRESSES_BYTES: Final = 2**30
-"""How much more the process may ever ask for: an allocation of what a count of 2^31 says fails, and that is seen."""
+"""How much more the process may ever allocate: an allocation by a count of 2^31 fails, and is found."""
 
 
 class Holdings(NamedTuple):
-    """What is held at one moment, best when all is quiet."""
+    """The resources at one moment, best when the target is idle."""
 
     resident_bytes: int
-    """Without what the C library keeps for the next large message."""
+    """Resident memory without the reserve of the C library for the next large message."""
     blocks: int
     objects: Counter[str]
     """Objects of the product by type."""
@@ -49,23 +49,23 @@ def peak_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Begin to measure the most anew."""
+    """Start the measurement of the peak anew."""
     Path("/proc/self/clear_refs").write_text("5", "ascii")
 
 
 def limit_addresses() -> None:
-    """Let an allocation fail that is far beyond what is held now. It holds for the rest of the process."""
+    """Limit the address space, so that an enormous allocation fails. The limit holds for the rest of the process."""
     now = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * _PAGE
     resource.setrlimit(resource.RLIMIT_AS, (now + MOST_ADDRESSES_BYTES, resource.RLIM_INFINITY))
 
 
 def tasks_and_descriptors() -> tuple[int, int]:
-    """How many there are now."""
+    """The numbers of tasks and of descriptors."""
     return len(asyncio.all_tasks()), sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def holdings() -> Holdings:
-    """Count."""
+    """Count the resources."""
     gc.collect()
     _give_back()
     objects: Counter[str] = Counter()
@@ -77,14 +77,14 @@ def holdings() -> Holdings:
 
 
 def _give_back() -> None:
-    """Let the C library give unused memory back, where it is one that can."""
+    """Let the C library return unused memory, if it can."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def grown(before: Holdings, now: Holdings) -> list[str]:
-    """What there is too much of."""
+    """The resources that have grown too much."""
     found = [
         f"{number - before.objects[kind]:,} more of {kind}"
         for kind, number in now.objects.items()

@@ -1,7 +1,7 @@
-"""Connections to the server under test, over loopback sockets or in memory, that keep whatever comes back.
+"""Connections to the server under test, over loopback sockets or in memory, that keep all received bytes.
 
-A client of asyncio's streams forgets what it has not read when the connection breaks; these do not, so that an answer
-that came before a hang-up counts as one.
+A client of asyncio's streams drops unread data when the connection breaks. These connections do not, so that an answer
+that came before a hang-up counts.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from wire.transport import PLAINTEXT_SERVER, Accept, Link, TransportPeer
 _SIZE = 4
 
 
-class Inbox:
-    """What came back: whole frames, and whether there can be more."""
+class FrameInbox:
+    """The received frames, and whether more can come."""
 
     def __init__(self) -> None:
         self.frames: deque[bytes] = deque()
@@ -23,7 +23,7 @@ class Inbox:
         self._changed = asyncio.Event()
 
     def feed(self, data: bytes) -> None:
-        """Bytes came."""
+        """Take received bytes."""
         self.rest += data
         while len(self.rest) >= _SIZE:
             size = int.from_bytes(self.rest[:_SIZE], "big", signed=True)
@@ -34,12 +34,12 @@ class Inbox:
         self._changed.set()
 
     def close(self) -> None:
-        """The server hung up."""
+        """Note that the server hung up."""
         self.is_closed = True
         self._changed.set()
 
     async def next_frame(self, patience_s: float) -> bytes | None:
-        """The next answer; None when the connection is closed instead. :raises TimeoutError: neither came."""
+        """The next answer; None when the connection is closed instead. :raises TimeoutError: neither came in time."""
         async with asyncio.timeout(patience_s):
             while not self.frames and not self.is_closed:
                 self._changed.clear()
@@ -50,7 +50,7 @@ class Inbox:
 class Line(Protocol):
     """The client's end of a connection."""
 
-    inbox: Inbox
+    inbox: FrameInbox
 
     def send(self, data: bytes) -> None:
         """Send bytes, now."""
@@ -65,24 +65,24 @@ class Line(Protocol):
         ...
 
     def finish(self) -> None:
-        """Say that nothing more will be sent."""
+        """Close the sending side."""
         ...
 
     def abort(self) -> None:
-        """Go away."""
+        """Drop the connection."""
         ...
 
 
 class SocketLine(asyncio.Protocol):
-    """Over a socket."""
+    """A connection over a socket."""
 
     def __init__(self) -> None:
-        self.inbox = Inbox()
+        self.inbox = FrameInbox()
         self._transport: asyncio.Transport | None = None
 
     @classmethod
     async def open(cls, host: str, port: int) -> "SocketLine":
-        """A new connection. :raises OSError: nobody listens."""
+        """Open a connection. :raises OSError: no server listens."""
         _, line = await asyncio.get_running_loop().create_connection(cls, host, port)
         return line
 
@@ -128,14 +128,14 @@ class SocketLine(asyncio.Protocol):
             self._open.write_eof()
 
     def abort(self) -> None:
-        """Go away."""
+        """Drop the connection."""
         self._open.abort()
 
 
-class _FarEnd:
+class _ServerEnd:
     """The server's end of a connection in memory; implements ``Link``."""
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: FrameInbox) -> None:
         self.stream = asyncio.StreamReader()
         self._inbox = inbox
         self._kept: list[bytes] = []
@@ -173,12 +173,12 @@ class _FarEnd:
 
 
 class MemoryLine:
-    """In memory: as far as the server is concerned there is no difference, but it costs a tenth."""
+    """A connection in memory: for the server it is like a socket, but it costs a tenth."""
 
-    def __init__(self, door: "Door", number: int) -> None:
-        self.inbox = Inbox()
-        self._far = _FarEnd(self.inbox)
-        door.accept(Watched(self._far, door), TransportPeer(f"127.0.0.9:{number}"))
+    def __init__(self, acceptor: "LineAcceptor", number: int) -> None:
+        self.inbox = FrameInbox()
+        self._far = _ServerEnd(self.inbox)
+        acceptor.accept(MeasuredLink(self._far, acceptor), TransportPeer(f"127.0.0.9:{number}"))
 
     def send(self, data: bytes) -> None:
         """Send bytes."""
@@ -194,21 +194,21 @@ class MemoryLine:
         self._far.resume()
 
     def finish(self) -> None:
-        """Nothing more will be sent."""
+        """Close the sending side."""
         self._far.stream.feed_eof()
 
     def abort(self) -> None:
-        """Go away."""
+        """Drop the connection."""
         self._far.stream.feed_eof()
         self.inbox.close()
 
 
-class Watched:
-    """A link of the server that tells how many bytes at once it was asked for; implements ``Link``."""
+class MeasuredLink:
+    """A link of the server that records the largest read; implements ``Link``."""
 
-    def __init__(self, link: Link, door: "Door") -> None:
+    def __init__(self, link: Link, acceptor: "LineAcceptor") -> None:
         self._link = link
-        self._door = door
+        self._door = acceptor
         self.write, self.drain, self.ended = link.write, link.drain, link.ended
         self.abort, self.wait_closed = link.abort, link.wait_closed
 
@@ -217,15 +217,15 @@ class Watched:
         return await self._link.readexactly(n)
 
 
-class Door:
-    """Where the server accepts: a real socket, and a second way in for connections in memory."""
+class LineAcceptor:
+    """The server's acceptor: a real socket, and a second way in for connections in memory."""
 
     def __init__(self) -> None:
         self.largest_read = 0
-        """The most bytes that the server ever wanted at once."""
+        """The largest number of bytes that the server ever requested at once."""
         self.accept: Accept = lambda _link, _peer: None
 
     async def listen(self, host: str, port: int, accept: Accept) -> asyncio.Server:
         """Bind the socket, as the plaintext acceptor does."""
         self.accept = accept
-        return await PLAINTEXT_SERVER.listen(host, port, lambda link, peer: accept(Watched(link, self), peer))
+        return await PLAINTEXT_SERVER.listen(host, port, lambda link, peer: accept(MeasuredLink(link, self), peer))

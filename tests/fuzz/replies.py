@@ -1,7 +1,7 @@
-"""A broker that answers control requests as no broker should, by seed: what it says is built from kio's schemas.
+"""A broker that answers control requests wrongly, by seed: its responses are built from kio's schemas.
 
-It keeps every request that came, so that a test can see what the channel made of each answer: took it for one, or hung
-up and asked again.
+It keeps every request, so that a test can see the channel's reaction to each response: whether it accepted the
+response, or hung up and sent the request again.
 """
 
 import asyncio
@@ -32,22 +32,22 @@ _OTHER_APIS: Final = (3, 18, 43, 67)
 
 
 class Reply(NamedTuple):
-    """The bytes that go back, whether the connection ends after them, and what the channel may make of it."""
+    """The bytes of a response, whether the connection ends after them, and the allowed reactions of the channel."""
 
     data: bytes
     ends: bool
     what: str
     expect: Expect
-    """ANSWER: it has to be taken for the answer. CLOSE: it must not be."""
+    """ANSWER: the channel must accept the response. CLOSE: it must not."""
     code: int = 0
-    """The error at the top of a good answer."""
+    """The top-level error of a valid response."""
     has_stray: bool = False
-    """Whether an answer to something else comes right behind it, and meets the next request."""
+    """Whether a response to another request follows at once, and meets the next request."""
 
 
 @dataclass
-class Heard:
-    """A control request, the connection it came on, and what it was answered."""
+class ReceivedRequest:
+    """A control request, with its connection and its response."""
 
     connection: int
     correlation_id: int
@@ -57,20 +57,20 @@ class Heard:
 
 @dataclass
 class LyingBroker:
-    """The broker. After ``lies`` answers it tells the truth, so that every run ends."""
+    """The broker. After ``lies`` responses it answers correctly, so that every run ends."""
 
     random: Random
     lies: int
     port: int = 0
-    heard: list[Heard] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     defects: list[BaseException] = field(default_factory=list)
-    """What went wrong in the broker itself: a mistake of this module."""
+    """Errors in the broker itself: mistakes of this module."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _honest: StubBroker = field(default_factory=StubBroker)
 
     def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Called for each connection."""
+        """Serve a connection."""
         self.connections += 1
         task = asyncio.create_task(self._talk(reader, writer, self.connections))
         self._tasks.add(task)
@@ -89,7 +89,7 @@ class LyingBroker:
                     reply = self._versions(frame)
                 else:
                     reply = self._reply(frame)
-                    self.heard.append(Heard(connection, header.correlation_id, frame, reply))
+                    self.received.append(ReceivedRequest(connection, header.correlation_id, frame, reply))
                 await self._send(writer, reply.data)
                 if reply.ends:
                     return
@@ -99,7 +99,7 @@ class LyingBroker:
             writer.close()
 
     async def _send(self, writer: asyncio.StreamWriter, data: bytes) -> None:
-        """Whole, or in pieces that end anywhere."""
+        """Send data whole, or in pieces of any length."""
         middle = self.random.randrange(len(data) + 1) if self.random.random() < 0.2 else len(data)
         for piece in (data[:middle], data[middle:]):
             writer.write(piece)
@@ -107,7 +107,7 @@ class LyingBroker:
             await asyncio.sleep(0)
 
     def _versions(self, frame: bytes) -> Reply:
-        """What it speaks; sometimes the answer is damaged beyond reading, and never so that it says something else."""
+        """Answer ApiVersions; some answers are damaged beyond reading, but none has other versions."""
         good = encode_frame(self._honest._api_versions(frame))
         if self.lies <= 0 or self.random.random() < 0.9:
             return Reply(good, ends=False, what="versions", expect=Expect.ANSWER)
@@ -129,13 +129,13 @@ class LyingBroker:
         return self._misframed(header)
 
     def _plain(self, header: Any) -> Reply:
-        """A good answer, of an error that we know or do not."""
+        """A valid response, with a known or an unknown error."""
         code = self.random.choice((*CODES, STALE, DENIED))
         body = self._body(header.api_key, header.version, code=code)
         return Reply(self._framed(header, body), ends=False, what=f"code {code}", expect=Expect.ANSWER, code=code)
 
     def _damaged(self, header: Any) -> Reply:
-        """An answer whose body does not add up, or is another API's."""
+        """A response whose body is inconsistent, or belongs to another API."""
         key, version = header.api_key, header.version
         if self.random.random() < 0.2:
             key = self.random.choice(_OTHER_APIS)
@@ -148,7 +148,7 @@ class LyingBroker:
         return Reply(self._framed(header, body), ends=False, what=what, expect=Expect.EITHER)
 
     def _misframed(self, header: Any) -> Reply:
-        """An answer to something else, in part, too large, or none."""
+        """A response to another request, a part of one, a too large one, or none."""
         good = self._framed(header, self._body(header.api_key, header.version, code=0))
         wrong = self._answer_to(header, self.random.choice((1, -1, 2**20)))
         match self.random.randrange(7):
@@ -169,7 +169,7 @@ class LyingBroker:
                 return Reply(good + stray, ends=False, what="two answers", expect=Expect.ANSWER, has_stray=True)
 
     def _answer_to(self, header: Any, later: int) -> bytes:
-        """A good answer to a request that was, will be or never was."""
+        """A valid response to an earlier, a later or no request."""
         other = header._replace(correlation_id=header.correlation_id + later)
         return self._framed(other, self._body(header.api_key, header.version, code=0))
 
@@ -185,7 +185,7 @@ class LyingBroker:
         return encode(tree, flexible=flexible)
 
     def _value(self, name: str, kind: str) -> object:
-        """A value of a good answer: it names what was asked for."""
+        """A value of a valid response: it repeats the names of the request."""
         match kind:
             case "error_code":
                 return self.random.choice(CODES)
@@ -223,10 +223,10 @@ async def lying_broker(seed: int, lies: int) -> AsyncIterator[LyingBroker]:
         assert broker.defects == []
 
 
-def problems(heard: Sequence[Heard]) -> list[str]:
-    """What the channel did to answers that it may not do: each request is compared with the one before it."""
+def problems(received: Sequence[ReceivedRequest]) -> list[str]:
+    """The wrong reactions of the channel: each request is compared with the one before it."""
     found, has_stray = [], False
-    for before, now in pairwise(heard):
+    for before, now in pairwise(received):
         repeats, what = now.correlation_id == before.correlation_id, f"{before.correlation_id}: {before.reply.what}"
         if repeats and now.frame != before.frame:
             found.append(f"{what}: repeated with other bytes")

@@ -1,4 +1,4 @@
-"""Whether an answer speaks of everything that was asked for: one that lacks a row can be read all the same."""
+"""Checks that an answer has a row for each row of the request: an answer without one could be read all the same."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -11,20 +11,20 @@ from wire.unknown_tags import without_unknown_tags
 from wire.versions import ApiKey
 
 _Rows = set[object] | None
-"""None where the rows of the answer cannot be told from the request: an id is no name, and null asks for all."""
+"""None where the rows of the answer do not follow from the request: an id is no name, and null requests all."""
 
 
 class Pair(NamedTuple):
-    """How the rows of a request and of its answer are named."""
+    """The names of the rows of a request and of its answer."""
 
     asked: Callable[[Any], _Rows]
     answered: Callable[[Any], _Rows]
 
 
 def missing_rows(request: bytes, answer: Any) -> str:
-    """What is wrong with the rows of an answer to a request that must be answered; nothing if they are right."""
+    """The error in the rows of an answer to a request that must be answered; empty if they are right."""
     pair = _PAIRS.get(answer.__api_key__)
-    if pair is None or getattr(answer, "error_code", False):  # a request that is refused as such has no rows
+    if pair is None or getattr(answer, "error_code", False):  # a request that is refused as a whole has no rows
         return ""
     kind: Any = load_request_schema(answer.__api_key__, answer.__version__)
     body = without_unknown_tags(kind, request, decode_request_header(request)[1])
@@ -46,7 +46,7 @@ def _deletions(asked: Any) -> _Rows:
 
 
 def _described(asked: Any) -> _Rows:
-    """None are asked for in version 0 by whoever wants all."""
+    """The described rows; in version 0 an empty list requests all."""
     return None if _has_ids(asked.topics) else _names(asked.topics) or None
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.fuzz.judge import Seen, Wrong, deframe, judge, read_answer, unfinished
+from tests.fuzz.judge import SeenFrame, Wrong, deframe, judge, read_answer, unfinished
 from tests.fuzz.leaks import MOST_PEAK_BYTES, forget_peak, peak_bytes, rss_bytes
 from tests.fuzz.lines import Line
 from tests.fuzz.spoil import Expect
-from tests.fuzz.talks import Talk, Talker, Way
+from tests.fuzz.talks import Conversation, ConversationMaker, Way
 from tests.fuzz.target import Target
 
 TALKS_PER_BATCH: Final = 120
@@ -21,12 +21,12 @@ AT_ONCE: Final = 4
 PATIENCE_S: Final = 120.0
 _API: Final = struct.Struct(">hh")
 _FAREWELL: Final = struct.pack(">hhih", 18, 0, 0x5EED, -1)
-"""ApiVersions, which every connection that is open has to answer; the correlation id is no other request's."""
+"""ApiVersions, which every open connection has to answer; no other request has its correlation id."""
 
 
 @dataclass
 class Figures:
-    """What a run has done so far."""
+    """The figures of a run."""
 
     frames: int = 0
     answered: int = 0
@@ -36,14 +36,14 @@ class Figures:
     slowest: str = ""
     harms: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    """What was done to frames that the server hung up on."""
+    """The changes to frames that the server hung up on."""
     sound: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Requests that were answered as they have to be, by API and version."""
+    """Requests that were answered correctly, by API and version."""
     peak: int = 0
     """The most bytes of memory by which the process grew within a batch."""
 
 
-class Run:
+class FuzzRun:
     """A run over one target."""
 
     def __init__(
@@ -56,8 +56,11 @@ class Run:
         self._keep = keep
 
     async def batch(self, number: int) -> None:
-        """One batch: conversations, several at a time, then order and a look at everything. :raises Wrong: a defect."""
-        talker = Talker(f"{self.seed}/{number}", self.target.facts())
+        """Play one batch: conversations, several at a time, then clean up and check everything.
+
+        :raises Wrong: a defect.
+        """
+        talker = ConversationMaker(f"{self.seed}/{number}", self.target.facts())
         talks = iter([talker.talk() for _ in range(TALKS_PER_BATCH)])
 
         async def work() -> None:
@@ -81,7 +84,7 @@ class Run:
         return f"{self.figures.frames:,} frames before; {again}\n  {self.target.state()}"
 
     async def _all(self, *works: Coroutine[None, None, None]) -> None:
-        """Wait for all, or until the first has failed or the controller is dead, which nobody may wait out."""
+        """Wait for all, or until the first has failed or the controller is dead."""
         waiting = {*map(asyncio.ensure_future, works)}
         try:
             while waiting and not self.target.controller.done():
@@ -95,7 +98,7 @@ class Run:
             await asyncio.gather(*waiting, return_exceptions=True)
         self.target.check_controller()
 
-    async def _play(self, talk: Talk, number: int) -> None:
+    async def _play(self, talk: Conversation, number: int) -> None:
         try:
             await self.play(talk)
         except Wrong as wrong:
@@ -106,8 +109,8 @@ class Run:
                 f"\n  frame: {(wrong.frame or talk.stream).hex()}"
             ) from wrong
 
-    async def play(self, talk: Talk) -> None:
-        """One conversation. :raises Wrong: the server did what it may not do."""
+    async def play(self, talk: Conversation) -> None:
+        """Play one conversation. :raises Wrong: the server did something forbidden."""
         line = await self.target.line(over_socket=talk.over_socket)
         try:
             if talk.way is Way.DEAF:
@@ -126,7 +129,7 @@ class Run:
             line.abort()
 
     async def _part(self, line: Line, *, is_whole: bool) -> None:
-        """One more request, if one can be understood, and the end: nothing else may come than its answer."""
+        """Send one more request, if the connection is usable, and end it: only its answer may come."""
         if is_whole:
             line.send(struct.pack(">i", len(_FAREWELL)) + _FAREWELL)
             answer = await line.inbox.next_frame(PATIENCE_S)
@@ -136,16 +139,16 @@ class Run:
         line.finish()
         more = await line.inbox.next_frame(PATIENCE_S)
         if more is not None or line.inbox.rest:
-            raise Wrong(f"nobody asked for {(more or bytes(line.inbox.rest)).hex()[:400]}")
+            raise Wrong(f"there was no request for {(more or bytes(line.inbox.rest)).hex()[:400]}")
 
-    def _keep_sound(self, seen: list[Seen], answers: list[bytes]) -> None:
+    def _keep_sound(self, seen: list[SeenFrame], answers: list[bytes]) -> None:
         for frame, answer in zip(seen, answers, strict=False):
             if frame.expect is Expect.ANSWER and frame.content is not None:
                 self.figures.sound[_API.unpack_from(frame.content)] += 1
                 self._keep(frame.content, answer)
 
-    async def _converse(self, line: Line, talk: Talk) -> tuple[list[bytes], list[Seen]]:
-        """Send everything; what came back, and the frames that the server has seen."""
+    async def _converse(self, line: Line, talk: Conversation) -> tuple[list[bytes], list[SeenFrame]]:
+        """Send everything; return the answers, and the frames that the server has read."""
         expected, answers, sent = talk.expected(), list[bytes](), b""
         if talk.way is Way.SLOW:
             line.pause()
@@ -167,8 +170,8 @@ class Run:
         await self._wait(line, answers, seen)
         return answers, seen
 
-    async def _wait(self, line: Line, answers: list[bytes], seen: list[Seen]) -> None:
-        """Until every frame is answered, or the server hung up."""
+    async def _wait(self, line: Line, answers: list[bytes], seen: list[SeenFrame]) -> None:
+        """Wait until every frame is answered, or the server hung up."""
         while len(answers) < len(seen):
             began = time.monotonic()
             try:
@@ -182,14 +185,14 @@ class Run:
                 self.figures.slowest_s, self.figures.slowest = took, asked[:8].hex()
             answers.append(frame)
 
-    def _count(self, talk: Talk, seen: list[Seen], answered: int, *, closed: bool) -> None:
+    def _count(self, talk: Conversation, seen: list[SeenFrame], answered: int, *, closed: bool) -> None:
         figures = self.figures
         figures.connections += 1
         figures.frames += len(seen) if talk.way is Way.DEAF else answered + closed
         figures.answered += answered
         figures.hung_up += closed
         done = {frame.content: frame.done for frame in talk.frames}
-        other = (talk.way.value,) if talk.way is Way.STRANGER else ("misaligned",)
+        other = (talk.way.value,) if talk.way is Way.FOREIGN else ("misaligned",)
         for number, frame in enumerate(seen[: answered + closed]):
             harms = done.get(frame.content or b"", other)
             figures.harms.update(harms)

@@ -1,6 +1,6 @@
-"""Requests as trees whose every part can be made wrong, and the bytes of them.
+"""Requests as trees whose every part can be made wrong, and their encoding.
 
-The schemas are kio's; the encoder is our own, because kio would refuse to write most of what is wanted here.
+The schemas are kio's; the encoder is our own, because kio would refuse to write most of the wrong values.
 """
 
 import struct
@@ -24,14 +24,14 @@ FORMATS: Final = {
     "float64": ">d",
     "bool": ">B",
 }
-"""How what has a fixed size is written, as the struct module names it."""
+"""The formats of types with a fixed size, for the struct module."""
 LONGEST_TEXT: Final = 2**15 - 1
-"""Bytes of a string: Kafka's own clients send no longer one, in whatever version."""
+"""Bytes of a string: Kafka's own clients send no longer one, in any version."""
 
 
 @dataclass
 class Leaf:
-    """A single value; ``raw`` replaces its bytes, and ``declared`` the length that it says it has."""
+    """A single value; ``raw`` replaces its bytes, and ``declared`` its declared length."""
 
     name: str
     kind: str
@@ -54,7 +54,7 @@ class Many:
 
 @dataclass
 class Group:
-    """A structure. ``tags`` are what its schema does not know, ``announced`` replaces their true number."""
+    """A structure. ``tags`` are unknown to its schema, ``announced`` replaces their true number."""
 
     name: str
     members: "list[Node]"
@@ -123,7 +123,7 @@ def grow(entity: Any, draw: Draw, count: Callable[[str], int], name: str = "") -
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """The tree, each node before what is below it."""
+    """The nodes of the tree, each before its children."""
     yield root
     if isinstance(root, Group):
         for member in (*root.members, *(node for _, node in root.known)):
@@ -134,7 +134,7 @@ def nodes(root: Node) -> Iterator[Node]:
 
 
 def uvarint(value: int, least: int = 1) -> bytes:
-    """An unsigned varint, of at least so many bytes: more than it needs make it overlong."""
+    """An unsigned varint of at least so many bytes: more than needed make it overlong."""
     out = bytearray()
     while value > 0x7F or len(out) + 1 < least:
         out.append(value & 0x7F | 0x80)
@@ -144,7 +144,7 @@ def uvarint(value: int, least: int = 1) -> bytes:
 
 
 def encode(node: Node, *, flexible: bool) -> bytes:
-    """The bytes, right or wrong."""
+    """Encode the tree, valid or not."""
     if isinstance(node, Leaf):
         return node.raw if node.raw is not None else _leaf(node, flexible=flexible)
     if isinstance(node, Many):

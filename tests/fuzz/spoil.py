@@ -1,7 +1,7 @@
-"""What is done to a good request: extremes that must be answered, and damage that may end the connection.
+"""Changes to a valid request: extremes that must be answered, and damage that may end the connection.
 
-Every change says what it allows. That is the judge's yardstick: a client that only asks for something odd gets an
-answer, and only one whose bytes are no request may be hung up on.
+Every change declares the allowed reactions for the judge: a client that only sends an odd request gets an
+answer, and only a client whose bytes are no request may be hung up on.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,26 +18,26 @@ _MOST_COPIES: Final = 60
 
 
 class Expect(IntEnum):
-    """What the server may do with a frame. The larger one wins when several things were done to it."""
+    """The allowed reactions to a frame. The larger one wins when a frame has several changes."""
 
     ANSWER = 0
-    """It is a request, however odd."""
+    """The frame is a request, however odd."""
     EITHER = 1
-    """It may be one still, or not."""
+    """The frame may still be a request, or not."""
     CLOSE = 2
-    """It is none."""
+    """The frame is no request."""
 
 
-class Done(NamedTuple):
-    """What was done to a request and what that allows."""
+class AppliedChange(NamedTuple):
+    """A change to a request, and the allowed reactions."""
 
     name: str
     expect: Expect
 
 
-Change = Callable[[Random, Group, bool], Done | None]
-"""Changes a tree of a flexible version or not; None if there is nothing in it to change so."""
-Damage = Callable[[Random, bytes], tuple[bytes, Done]]
+Change = Callable[[Random, Group, bool], AppliedChange | None]
+"""Changes a tree of a flexible version or not; None if the tree has no part for this change."""
+Damage = Callable[[Random, bytes], tuple[bytes, AppliedChange]]
 """Changes the bytes of a body."""
 
 
@@ -56,72 +56,72 @@ def _group(random: Random, root: Group) -> Group:
 
 
 def _other_than(random: Random, true: int) -> int:
-    """A length that is nearly right, so that what follows is read as something else, or one that cannot be."""
+    """A length that is nearly right, so that the next bytes are read as something else, or an impossible one."""
     return random.choice((true + 1, true - 1, random.randrange(true + 40), random.choice(_LENGTHS)))
 
 
 # -- odd, but requests -------------------------------------------------------------------------------------------------
 
 
-def an_extreme(random: Random, root: Group, flexible: bool) -> Done | None:
-    """Some value is at the edge of its type."""
+def an_extreme(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Set some value to the edge of its type."""
     leaf = _leaf(random, root)
     if leaf is None:
         return None
     is_null = leaf.is_nullable and random.random() < 0.2
     leaf.value = None if is_null else extreme(random, leaf.name, leaf.kind, leaf.value)
-    return Done(f"extreme {leaf.kind}", Expect.ANSWER)
+    return AppliedChange(f"extreme {leaf.kind}", Expect.ANSWER)
 
 
-def all_extreme(random: Random, root: Group, flexible: bool) -> Done | None:
-    """Every value is."""
+def all_extreme(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Set every value to the edge of its type."""
     for node in nodes(root):
         if isinstance(node, Leaf):
             node.value = extreme(random, node.name, node.kind, node.value)
-    return Done("all extreme", Expect.ANSWER)
+    return AppliedChange("all extreme", Expect.ANSWER)
 
 
-def an_empty_array(random: Random, root: Group, flexible: bool) -> Done | None:
-    """Nothing is asked for, or all, by null."""
+def an_empty_array(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Empty an array, or make it null, which requests all."""
     many = _many(random, root)
     if many is None:
         return None
     many.items = None if many.is_nullable and random.random() < 0.5 else []
-    return Done("empty array", Expect.ANSWER)
+    return AppliedChange("empty array", Expect.ANSWER)
 
 
-def a_repetition(random: Random, root: Group, flexible: bool) -> Done | None:
-    """The same is asked for twice, or often."""
+def a_repetition(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Repeat a row once, or often."""
     many = _many(random, root, lambda node: bool(node.items))
     if many is None or not many.items:
         return None
     many.items = many.items * random.choice((2, 3, _MOST_COPIES))
-    return Done("repetition", Expect.ANSWER)
+    return AppliedChange("repetition", Expect.ANSWER)
 
 
-def a_crowd(random: Random, root: Group, flexible: bool) -> Done | None:
-    """Much is asked for at once."""
+def a_crowd(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Add many rows."""
     many = _many(random, root)
     if many is None:
         return None
     many.items = [many.make() for _ in range(random.choice((5, 20, _MOST_COPIES)))]
-    return Done("crowd", Expect.ANSWER)
+    return AppliedChange("crowd", Expect.ANSWER)
 
 
-def unknown_tags(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A newer client adds what we do not know (KIP-482)."""
+def unknown_tags(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Add unknown tags, as a newer client does (KIP-482)."""
     if not flexible:
         return None
     wanted = random.choice((1, 1, 2, 4))
     _group(random, root).tags = [(tag, random.randbytes(random.choice((0, 3, 900)))) for tag in _UNKNOWN_TAGS[:wanted]]
-    return Done("unknown tags", Expect.ANSWER)
+    return AppliedChange("unknown tags", Expect.ANSWER)
 
 
-# -- structures that do not add up -------------------------------------------------------------------------------------
+# -- inconsistent structures -------------------------------------------------------------------------------------------
 
 
-def a_wrong_null(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A null that the schema does not allow."""
+def a_wrong_null(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Set a null that the schema does not allow."""
     leaf = _leaf(random, root, "string", "bytes", "records")
     many = _many(random, root)
     if leaf is not None and (many is None or random.random() < 0.5):
@@ -130,30 +130,30 @@ def a_wrong_null(random: Random, root: Group, flexible: bool) -> Done | None:
         many.items = None
     else:
         return None
-    return Done("wrong null", Expect.EITHER)
+    return AppliedChange("wrong null", Expect.EITHER)
 
 
-def a_wrong_count(random: Random, root: Group, flexible: bool) -> Done | None:
-    """An array says another number of elements than it has."""
+def a_wrong_count(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Declare another number of elements than an array has."""
     many = _many(random, root)
     if many is None:
         return None
     true = len(many.items or ())
     many.declared = _other_than(random, true)
-    return Done("wrong count", Expect.EITHER)
+    return AppliedChange("wrong count", Expect.EITHER)
 
 
-def a_wrong_length(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A string or bytes say another length than they have."""
+def a_wrong_length(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Declare another length than a string or bytes have."""
     leaf = _leaf(random, root, "string", "bytes", "records")
     if leaf is None:
         return None
     leaf.declared = _other_than(random, len(leaf.value or ""))
-    return Done("wrong length", Expect.EITHER)
+    return AppliedChange("wrong length", Expect.EITHER)
 
 
-def an_endless_array(random: Random, root: Group, flexible: bool) -> Done | None:
-    """An array says that it has thousands of millions of elements, and the first string in it leads back to itself."""
+def an_endless_array(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Declare thousands of millions of elements; the first string of the array leads back to itself."""
     many = _many(random, root, lambda node: bool(node.items))
     if many is None or not many.items:
         return None
@@ -161,31 +161,31 @@ def an_endless_array(random: Random, root: Group, flexible: bool) -> Done | None
     texts = [node for node in nodes(many.items[0]) if isinstance(node, Leaf) and node.kind in {"string", "bytes"}]
     for leaf in texts[:1]:
         leaf.declared = random.choice((-2, -3, -4))
-    return Done("endless array", Expect.EITHER)
+    return AppliedChange("endless array", Expect.EITHER)
 
 
-def bad_text(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A string is no UTF-8: cut, overlong, or half of a surrogate pair."""
+def bad_text(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Make a string invalid UTF-8: cut, overlong, or half of a surrogate pair."""
     leaf = _leaf(random, root, "string")
     if leaf is None:
         return None
     bad = random.choice((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"ok\xe2\x82", b"\xf5\x80\x80\x80"))
     leaf.raw = (uvarint(len(bad) + 1) if flexible else len(bad).to_bytes(2, "big")) + bad
-    return Done("bad text", Expect.EITHER)
+    return AppliedChange("bad text", Expect.EITHER)
 
 
-def a_long_text(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A string is longer than any of Kafka's clients would send it."""
+def a_long_text(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Make a string longer than any of Kafka's clients would send it."""
     leaf = _leaf(random, root, "string")
     if leaf is None or not flexible:
         return None
     length = random.choice((2**15, 2**16, 100_000))
     leaf.raw = uvarint(length + 1) + b"y" * length
-    return Done("long text", Expect.EITHER)
+    return AppliedChange("long text", Expect.EITHER)
 
 
-def a_tag_bomb(random: Random, root: Group, flexible: bool) -> Done | None:
-    """Tagged fields that are announced and missing, reach beyond the end, are out of order or very many."""
+def a_tag_bomb(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Declare tagged fields that are missing, reach beyond the end, are out of order or very many."""
     if not flexible:
         return None
     group = _group(random, root)
@@ -198,54 +198,54 @@ def a_tag_bomb(random: Random, root: Group, flexible: bool) -> Done | None:
             group.tags = [(tag, b"") for tag in range(random.choice((2_000, 20_000)))]
         case _:
             group.tags = [(5, b"a"), (5, b"b")]
-    return Done("tag bomb", Expect.EITHER)
+    return AppliedChange("tag bomb", Expect.EITHER)
 
 
-def an_overlong_varint(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A length of more bytes than it needs, or than a varint may have."""
+def an_overlong_varint(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Encode a length in more bytes than it needs, or than a varint may have."""
     leaf = _leaf(random, root, "string", "bytes")
     if not flexible or leaf is None:
         return None
     raw = leaf.value.encode() if isinstance(leaf.value, str) else bytes(leaf.value or b"")
     leaf.raw = uvarint(len(raw) + 1, least=random.choice((2, 5, 6, 10, 40))) + raw
-    return Done("overlong varint", Expect.EITHER)
+    return AppliedChange("overlong varint", Expect.EITHER)
 
 
-def odd_bytes(random: Random, root: Group, flexible: bool) -> Done | None:
-    """A value is replaced by other bytes of the same number; a bool of 2 is one of them."""
+def odd_bytes(random: Random, root: Group, flexible: bool) -> AppliedChange | None:
+    """Replace a value by other bytes of the same number; a bool of 2 is one of them."""
     leaf = _leaf(random, root, *FORMATS, "uuid")
     if leaf is None:
         return None
     leaf.raw = random.randbytes(len(encode(leaf, flexible=flexible)))
-    return Done("odd bytes", Expect.EITHER)
+    return AppliedChange("odd bytes", Expect.EITHER)
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------------
 
 
-def cut(random: Random, body: bytes) -> tuple[bytes, Done]:
-    """The end is missing."""
-    return body[: random.randrange(len(body) + 1)] if body else body, Done("cut", Expect.EITHER)
+def cut(random: Random, body: bytes) -> tuple[bytes, AppliedChange]:
+    """Cut off the end."""
+    return body[: random.randrange(len(body) + 1)] if body else body, AppliedChange("cut", Expect.EITHER)
 
 
-def trailing(random: Random, body: bytes) -> tuple[bytes, Done]:
-    """Something follows that belongs to nothing."""
-    return body + random.randbytes(random.choice((1, 2, 9, 500))), Done("trailing bytes", Expect.EITHER)
+def trailing(random: Random, body: bytes) -> tuple[bytes, AppliedChange]:
+    """Append bytes."""
+    return body + random.randbytes(random.choice((1, 2, 9, 500))), AppliedChange("trailing bytes", Expect.EITHER)
 
 
-def flipped(random: Random, body: bytes) -> tuple[bytes, Done]:
-    """Bits are flipped."""
+def flipped(random: Random, body: bytes) -> tuple[bytes, AppliedChange]:
+    """Flip bits."""
     changed = bytearray(body)
     for _ in range(random.choice((1, 1, 2, 8)) if changed else 0):
         changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
-    return bytes(changed), Done("flipped bits", Expect.EITHER)
+    return bytes(changed), AppliedChange("flipped bits", Expect.EITHER)
 
 
-def spliced(random: Random, body: bytes) -> tuple[bytes, Done]:
-    """A piece is gone, or there twice, or replaced by noise."""
+def spliced(random: Random, body: bytes) -> tuple[bytes, AppliedChange]:
+    """Remove, repeat or overwrite a piece."""
     start, end = sorted(random.randrange(len(body) + 1) for _ in range(2))
     piece = random.choice((b"", body[start:end] * 2, random.randbytes(end - start), b"\xff" * (end - start)))
-    return body[:start] + piece + body[end:], Done("spliced", Expect.EITHER)
+    return body[:start] + piece + body[end:], AppliedChange("spliced", Expect.EITHER)
 
 
 ODD: Final[Sequence[Change]] = (

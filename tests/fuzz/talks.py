@@ -9,8 +9,8 @@ from typing import Final
 
 from tests.fuzz.frames import Frame, Maker
 from tests.fuzz.judge import LIMITS
+from tests.fuzz.other_protocols import foreign_bytes
 from tests.fuzz.spoil import Expect
-from tests.fuzz.strangers import stranger
 from tests.fuzz.values import Facts
 
 _SMALL: Final = 300
@@ -20,7 +20,7 @@ _MOST_RISKY: Final = 2
 
 
 class Way(Enum):
-    """How the bytes come, and what the client does with the answers."""
+    """The way in which the bytes are sent, and in which the client reads the answers."""
 
     TURNS = "one frame, one answer"
     GLUED = "all frames at once"
@@ -30,58 +30,58 @@ class Way(Enum):
     DEAF = "all at once, then gone without a look"
     HALF = "the last frame is cut off, then gone"
     HALF_OPEN = "all at once and the end of the stream, answers are read"
-    STRANGER = "another protocol"
+    FOREIGN = "another protocol"
 
 
 _WAYS: Final = (
     *[Way.TURNS] * 8, *[Way.GLUED] * 4, *[Way.PIECES] * 2,
-    Way.BYTES, Way.SLOW, Way.DEAF, Way.HALF, Way.HALF_OPEN, Way.STRANGER,
+    Way.BYTES, Way.SLOW, Way.DEAF, Way.HALF, Way.HALF_OPEN, Way.FOREIGN,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Talk:
-    """All that one client does on one connection."""
+class Conversation:
+    """The whole conversation of one client on one connection."""
 
     way: Way
     over_socket: bool
     frames: tuple[Frame, ...]
     chunks: tuple[bytes, ...]
-    """The bytes in the pieces in which they are sent; in turns, one for each frame."""
+    """The bytes in the pieces in which they are sent; with turns, one piece for each frame."""
 
     @property
     def stream(self) -> bytes:
-        """All bytes."""
+        """All bytes of the conversation."""
         return b"".join(self.chunks)
 
     def expected(self) -> dict[bytes, Expect]:
-        """What the server may do with each content; the strictest counts where one comes twice."""
+        """The allowed reactions to each content; the strictest counts where a content occurs twice."""
         found: dict[bytes, Expect] = {}
         for frame in self.frames:
             found[frame.content] = min(frame.expect, found.get(frame.content, frame.expect))
         return found
 
 
-class Talker:
-    """Makes conversations from a seed and what a client could know of the cluster."""
+class ConversationMaker:
+    """Makes conversations from a seed and the facts that a client could know of the cluster."""
 
     def __init__(self, seed: str, facts: Facts) -> None:
         self._random = Random(seed)
         self._maker = Maker(self._random, facts)
 
-    def talk(self) -> Talk:
-        """The next one."""
+    def talk(self) -> Conversation:
+        """Make the next conversation."""
         way = self._random.choice(_WAYS)
-        if way is Way.STRANGER:
-            return Talk(way, self._random.random() < 0.6, (), (stranger(self._random),))
+        if way is Way.FOREIGN:
+            return Conversation(way, self._random.random() < 0.6, (), (foreign_bytes(self._random),))
         frames = self._frames()
         wires = [self._framed(frame.content) for frame in frames]
-        return Talk(way, self._random.random() < 0.6, frames, tuple(self._chunks(way, wires)))
+        return Conversation(way, self._random.random() < 0.6, frames, tuple(self._chunks(way, wires)))
 
     def _frames(self) -> tuple[Frame, ...]:
         count = self._random.choice((1, 1, 2, 3, 5, 12))
         frames = [self._maker.odd() if self._random.random() < 0.3 else self._maker.frame() for _ in range(count)]
-        # What may end the connection comes last, and little of it: nobody would look at what is behind.
+        # Frames that may end the connection come last, and are few: the server would not read the frames behind them.
         risky = sorted((frame for frame in frames if frame.expect is not Expect.ANSWER), key=lambda f: f.expect)
         return (*(frame for frame in frames if frame.expect is Expect.ANSWER), *risky[:_MOST_RISKY])
 

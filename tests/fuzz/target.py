@@ -1,7 +1,7 @@
-"""What is fuzzed: a real server and a whole controller over a ZooKeeper in memory, and the brokers' part in it.
+"""The target of the fuzzer: a real server and a whole controller over a ZooKeeper in memory, with stub brokers.
 
-Between two batches it is put in order, as an operator and the brokers would do it, so that a run may be as long as one
-likes; and it is looked at whether all is as it must be.
+Between two batches it is cleaned up, as an operator and the brokers would do it, so that a run may have any length; and
+its invariants are checked.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, LeaderAndIsrRequest, StopReplicaRequest, api_name
 from controllerd.record.records import AlarmRecord
-from tests.api.cluster import Client, StubBroker
+from tests.api.cluster import ApiStubBroker, Client
 from tests.fakes.world import NODE_ID, World
 from tests.fuzz.frames import everything, relayed_ranges
 from tests.fuzz.judge import LIMITS, Wrong
 from tests.fuzz.leaks import Holdings, holdings, tasks_and_descriptors
-from tests.fuzz.lines import Door, Line, MemoryLine, SocketLine
+from tests.fuzz.lines import Line, LineAcceptor, MemoryLine, SocketLine
 from tests.fuzz.values import Facts
 
 BROKERS: Final = (1, 2, 3)
@@ -41,7 +41,7 @@ _LOUD: Final = {"error", "critical", "exception"}
 
 
 class LoudLog:
-    """Keeps what is logged as an error; drops the rest."""
+    """A log that keeps errors and drops the rest."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -54,8 +54,8 @@ class LoudLog:
         raise structlog.DropEvent
 
 
-class Stub(StubBroker):
-    """A broker to relay to, which is used to clients that go away in the middle of something, and keeps nothing."""
+class Stub(ApiStubBroker):
+    """A stub broker for relayed requests that tolerates clients that hang up, and keeps no requests."""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await super()._serve(reader, writer)
@@ -67,16 +67,18 @@ class Stub(StubBroker):
 class Target:
     """A server, its controller and stub brokers."""
 
-    def __init__(self, world: World, server: KafkaServer, door: Door, stubs: Mapping[int, StubBroker]) -> None:
+    def __init__(
+        self, world: World, server: KafkaServer, acceptor: LineAcceptor, stubs: Mapping[int, ApiStubBroker]
+    ) -> None:
         self.world = world
         self.server = server
-        self.door = door
+        self.acceptor = acceptor
         self.log = LoudLog()
         self.loop_errors: list[str] = []
         self._stubs = stubs
         self._numbers = count(1)
         self._most = 0, 0
-        """Tasks and descriptors that there may be without a connection."""
+        """The allowed numbers of tasks and descriptors without a connection."""
         self.controller = asyncio.create_task(self._handle_events())
         """The event task."""
 
@@ -107,11 +109,11 @@ class Target:
     # -- clients ------------------------------------------------------------------------------------------------------
 
     async def line(self, *, over_socket: bool) -> Line:
-        """A new connection."""
+        """Open a connection."""
         endpoint = self.server.advertised[0]
         if over_socket:
             return await SocketLine.open(endpoint.host, endpoint.port)
-        return MemoryLine(self.door, next(self._numbers))
+        return MemoryLine(self.acceptor, next(self._numbers))
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
@@ -124,7 +126,7 @@ class Target:
             await client.close()
 
     def facts(self) -> Facts:
-        """What clients could know now."""
+        """The facts that clients could know now."""
         snapshot = self.world.snapshot
         views = [view.leadership for topic in snapshot.topics.values() for view in topic.partitions]
         epochs = {view.partition_epoch for view in views if view is not None}
@@ -139,14 +141,14 @@ class Target:
         await self.events_handled()
 
     async def settled(self) -> Holdings:
-        """What is held when there is nothing but the first topics, so that two moments of a run can be compared."""
+        """The resources when only the first topics are left, so that two moments of a run can be compared."""
         await self.put_in_order(most_topics=len(KEPT))
         await self._check_leaks()
         self._forget_records()
         return holdings()
 
     async def put_in_order(self, most_topics: int = _MOST_TOPICS) -> None:
-        """What the fuzzed requests have moved, changed or created goes back or away."""
+        """Undo the moves, changes and creations of the fuzzed requests."""
         await self.idle()
         self._forget_requests()
         for broker in set(BROKERS) & set(self.world.snapshot.shutting_down):
@@ -177,7 +179,7 @@ class Target:
             await client.ask(45, 0, topics=rows)
 
     async def _delete_topics(self, client: Client, most: int) -> None:
-        """All but the first; one that many partitions were added to begins anew."""
+        """Delete all topics but the first ones, and those with many added partitions."""
         shown = self.world.snapshot.topics
         extra = [name for name in shown if name not in KEPT or len(shown[name].partitions) > 8]
         if len(shown) > most or any(len(topic.partitions) > 8 for topic in shown.values()):
@@ -194,13 +196,13 @@ class Target:
             raise Wrong(f"topics are not deleted: {views}, {answer}; {self.state()}"[:8_000]) from None
 
     def _missing(self, topics: Iterable[str]) -> set[BrokerId]:
-        """Brokers that never were, named as replicas by hand, which Kafka allows: nobody deletes these replicas."""
+        """Brokers that never existed and that a request named as replicas, which Kafka allows."""
         views = (view for name in topics for view in self.world.snapshot.topics[name].partitions)
         return {broker for view in views for broker in view.assignment.replicas} - self.world.snapshot.brokers.keys()
 
     @asynccontextmanager
     async def _present(self, brokers: Iterable[BrokerId]) -> AsyncIterator[None]:
-        """Brokers that come for a while."""
+        """Register brokers for a while."""
         for broker in brokers:
             self.world.register(broker, port=self._stubs[BROKERS[0]].endpoint.port)
         yield
@@ -219,10 +221,10 @@ class Target:
             if any(row.error_code for row in answer.topics):
                 raise Wrong(f"a topic cannot be created: {answer}")
 
-    # -- what must hold -----------------------------------------------------------------------------------------------
+    # -- invariants ---------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        """All is well. :raises Wrong: it is not."""
+        """Check all invariants. :raises Wrong: one does not hold."""
         self._check_silence()
         async with self.client() as client:
             versions = await client.ask(18, 4)
@@ -230,13 +232,13 @@ class Target:
             if versions.error_code or shown != set(everything()):
                 raise Wrong(f"ApiVersions shows what is not asked for: {shown ^ set(everything())}, {versions}")
             await self._check_round_trip(client)
-            await self._check_picture(client)
+            await self._check_views(client)
         await self.idle()
         await self._check_leaks()
         self._forget_records()
 
     def _forget_records(self) -> None:
-        """What the surroundings of the controller keep for tests."""
+        """Drop the records that the controller's test doubles keep."""
         self.world.forget()
         for kept in (self.world.audit.accepted_at, self.world.drawn, self.world.timers.later):
             kept.clear()
@@ -250,27 +252,27 @@ class Target:
             raise Wrong(f"alarms: {alarms}")
         if not self.world.c.is_active or self.world.context.epoch != 1:
             raise Wrong(f"the role was lost: epoch {self.world.context.epoch}")
-        if self.door.largest_read > LIMITS.max_frame_bytes:
-            raise Wrong(f"{self.door.largest_read} bytes were wanted at once")
+        if self.acceptor.largest_read > LIMITS.max_frame_bytes:
+            raise Wrong(f"{self.acceptor.largest_read} bytes were wanted at once")
 
     def check_controller(self) -> None:
-        """The event task is there. :raises Wrong: it is not."""
+        """Check that the event task runs. :raises Wrong: it does not."""
         if self.controller.done():
             raise Wrong(f"the controller ended: {self.controller.exception()!r}")
 
     def has_begun(self) -> None:
-        """Nobody was here yet: what there is now is all that there may be when everybody has gone, but for a few."""
+        """Note the resources before the first connection: after the last one there may be only a few more."""
         tasks, descriptors = tasks_and_descriptors()
         self._most = tasks + _FEW, descriptors + _FEW
 
     def state(self) -> str:
-        """What one wants to know when something is wrong."""
+        """The state of the target, for the message of a failure."""
         world, stats = self.world, self.server.stats()
         current = "none" if world.loop.current is None else repr(world.loop.current.event)[:400]
         return f"events: {len(world.queue)} wait, in work {current}; hung up: {dict(stats.hang_ups)}"
 
     async def _check_leaks(self) -> None:
-        """No task and no descriptor is left of what connections had."""
+        """Check that no task and no descriptor of a connection is left."""
         try:
             await until(lambda: not any(map(gt, tasks_and_descriptors(), self._most)))
         except TimeoutError:
@@ -278,7 +280,7 @@ class Target:
             raise Wrong(f"{tasks_and_descriptors()} tasks and descriptors, not {self._most}: {names[:50]}") from None
 
     async def _check_round_trip(self, client: Client) -> None:
-        """A topic can be created, is shown, and can be deleted."""
+        """Check that a topic can be created, is shown, and can be deleted."""
         name = f"check-{next(self._numbers)}"
         made = await client.ask(19, 7, topics=[new_topic(name, 2, 2)])
         shown = await client.ask(3, 12, topics=[{"name": name, "topic_id": None}])
@@ -287,15 +289,15 @@ class Target:
         if any(errors) or len(shown.topics[0].partitions) != 2:
             raise Wrong(f"a topic's life is {errors}: {made} {shown} {gone}")
 
-    async def _check_picture(self, client: Client) -> None:
-        """Clients, the snapshot and ZooKeeper tell the same; leaders are live, in sync and replicas."""
+    async def _check_views(self, client: Client) -> None:
+        """Check that clients, the snapshot and ZooKeeper agree; leaders are live, in sync and replicas."""
         await self.events_handled()
         stored = set(self.world.tree.children("/brokers/topics") or ())
         shown = {topic.name for topic in self.world.snapshot.topics.values() if not topic.is_hidden}
         hidden = {topic.name for topic in self.world.snapshot.topics.values() if topic.is_hidden}
-        told = {row.name for row in (await client.ask(3, 12, topics=None)).topics}
-        if told != shown or not shown <= stored or not stored <= shown | hidden:
-            raise Wrong(f"clients see {sorted(told)}, the picture has {sorted(shown)}, ZooKeeper {sorted(stored)}")
+        visible = {row.name for row in (await client.ask(3, 12, topics=None)).topics}
+        if visible != shown or not shown <= stored or not stored <= shown | hidden:
+            raise Wrong(f"clients see {sorted(visible)}, the snapshot has {sorted(shown)}, ZooKeeper {sorted(stored)}")
         for name in shown:
             self._check_topic(name)
 
@@ -311,13 +313,13 @@ class Target:
                 raise Wrong(f"{name}-{view.partition} has no state: {view}, {node}")
             stored: dict[str, Any] = json.loads(node.data or b"")
             if (state.leader, list(state.isr)) != (stored["leader"], stored["isr"]):
-                raise Wrong(f"{name}-{view.partition}: the picture has {state}, ZooKeeper {stored}")
+                raise Wrong(f"{name}-{view.partition}: the snapshot has {state}, ZooKeeper {stored}")
             if state.leader >= 0 and (state.leader not in state.isr or not set(state.isr) <= replicas):
                 raise Wrong(f"{name}-{view.partition}: {state} of {replicas}")
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something becomes true, longer than anything takes. :raises TimeoutError: it does not."""
+    """Wait until the condition is true, for very long. :raises TimeoutError: it stays false."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             if condition():
@@ -337,8 +339,8 @@ def new_topic(name: str, partitions: int, replication_factor: int) -> dict[str, 
 
 @asynccontextmanager
 async def target() -> AsyncIterator[Target]:
-    """A target that is up; while it is, the log is its own."""
-    world, door = World(), Door()
+    """A target that is up; meanwhile it receives the log."""
+    world, acceptor = World(), LineAcceptor()
     stubs = {broker: Stub(broker, {18: (0, 4), 3: (0, 12), **_partly(), **relayed_ranges()}) for broker in BROKERS}
     for broker, stub in stubs.items():
         await stub.start()
@@ -348,10 +350,10 @@ async def target() -> AsyncIterator[Target]:
     listeners = [ServerListener("PLAINTEXT", "127.0.0.1", 0)]
     server = KafkaServer(
         listeners, world.queue, world.snapshot, NODE_ID,
-        audit=world.audit, limits=LIMITS, settings=world.settings, now=world.clock.monotonic, acceptor=door,
+        audit=world.audit, limits=LIMITS, settings=world.settings, now=world.clock.monotonic, acceptor=acceptor,
     )  # fmt: skip
     await server.start()
-    found = Target(world, server, door, stubs)
+    found = Target(world, server, acceptor, stubs)
     before, loop = structlog.get_config(), asyncio.get_running_loop()
     structlog.configure(processors=[found.log], cache_logger_on_first_use=False)
     loop.set_exception_handler(lambda _, context: found.loop_errors.append(str(context)))
@@ -365,5 +367,5 @@ async def target() -> AsyncIterator[Target]:
 
 
 def _partly() -> dict[int, tuple[int, int]]:
-    """What a node answers itself or has a broker answer, in the versions of a broker of 3.9."""
+    """The APIs that a node answers itself or lets a broker answer, in the versions of a 3.9 broker."""
     return {22: (0, 5), 32: (0, 4), 33: (0, 2), 44: (0, 1), 60: (0, 1)}

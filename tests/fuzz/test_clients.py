@@ -1,7 +1,7 @@
-"""Kafka's own clients ask for what nobody asks for, and have to understand every answer.
+"""Kafka's own clients send odd requests, and have to understand every answer.
 
-kio may read an answer that librdkafka stumbles over: what it cannot decode is a local error of its own,
-and what the controller refuses is an error of the broker.
+kio may read an answer that librdkafka cannot decode. Such an answer is a local error of librdkafka,
+and a refusal of the controller is an error of the broker.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from tests.fuzz.values import CONFIG_VALUES, CONFIGS, HUGE_DIGITS, TEXTS
 
 PATIENCE_S: Final = 60
 SENT: Final = [text for text in TEXTS if text and "\0" not in text and len(text) < 30_000]
-"""What it agrees to send: librdkafka's strings end at a zero byte."""
+"""The texts that librdkafka sends: its strings end at a zero byte."""
 ODD: Final[list[Mapping[str, str]]] = [
     *({name: value} for name in CONFIGS for value in (*CONFIG_VALUES, HUGE_DIGITS, "\uff11", "NaN", "1_000")),
     {text: text for text in SENT[:12]},
@@ -63,7 +63,7 @@ def address(under_test: Target) -> str:
 
 
 def codes(futures: Mapping[Any, "Future[object]"]) -> list[int]:
-    """How each ended: 0, the error of the broker, or the client's own."""
+    """The result of each future: 0, the error of the broker, or the client's own."""
     return [_code(future) for future in futures.values()]
 
 

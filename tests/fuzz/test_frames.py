@@ -1,4 +1,4 @@
-"""The fuzzer's own parts: good requests are good, the same seed says the same, and the judge sees what is wrong."""
+"""The fuzzer's own parts: valid requests are valid, a seed always gives the same frames, and the judge finds errors."""
 
 import struct
 from collections import Counter
@@ -12,13 +12,13 @@ from kio.serial import entity_reader
 from controllerd.core.kafka_error import KafkaError
 from tests.api.cluster import new_request
 from tests.fuzz.frames import Maker, advertised, relayed_ranges
-from tests.fuzz.judge import Seen, Wrong, deframe, judge, unfinished
+from tests.fuzz.judge import SeenFrame, Wrong, deframe, judge, unfinished
 from tests.fuzz.leaks import Holdings, grown
+from tests.fuzz.other_protocols import client_hello
 from tests.fuzz.rows import missing_rows
 from tests.fuzz.shape import uvarint
 from tests.fuzz.spoil import Expect
-from tests.fuzz.strangers import client_hello
-from tests.fuzz.talks import Talker, Way
+from tests.fuzz.talks import ConversationMaker, Way
 from tests.fuzz.values import Facts
 from wire.api_codec import fill
 from wire.api_messages import encode_api_versions
@@ -27,9 +27,9 @@ from wire.kio_codec import encode_request, response_type
 
 ASKED = struct.pack(">hhih", 18, 0, 7, -1)
 ANSWER = encode_api_versions(RequestHeader(18, 0, 7), KafkaError.NONE, {})
-GOOD = Seen(ASKED, Expect.ANSWER)
-RISKY = Seen(ASKED, Expect.EITHER)
-NONE = Seen(None, Expect.CLOSE)
+GOOD = SeenFrame(ASKED, Expect.ANSWER)
+RISKY = SeenFrame(ASKED, Expect.EITHER)
+NONE = SeenFrame(None, Expect.CLOSE)
 
 
 @pytest.mark.parametrize(("key", "version"), [*advertised(), *((k, r[1]) for k, r in relayed_ranges().items())])
@@ -47,12 +47,12 @@ def test_a_good_request_is_what_kio_reads(key: int, version: int) -> None:
 
 
 def test_the_same_seed_makes_the_same_conversations() -> None:
-    one, other = Talker("1/2", Facts()), Talker("1/2", Facts())
+    one, other = ConversationMaker("1/2", Facts()), ConversationMaker("1/2", Facts())
     assert [one.talk() for _ in range(20)] == [other.talk() for _ in range(20)]
 
 
 def test_conversations_come_in_every_way_over_sockets_and_in_memory() -> None:
-    talker = Talker("3", Facts())
+    talker = ConversationMaker("3", Facts())
     talks = [talker.talk() for _ in range(300)]
     assert {talk.way for talk in talks} == set(Way)
     assert {talk.over_socket for talk in talks} == {True, False}
@@ -70,7 +70,7 @@ def test_a_stream_is_taken_apart_as_the_server_has_to() -> None:
     assert deframe(whole + whole[:9], expected) == [GOOD]
     assert deframe(whole + b"\xff\xff\xff\xff" + whole, expected) == [GOOD, NONE]
     assert deframe(struct.pack(">i", 2**20 + 1), expected) == [NONE]
-    assert deframe(encode_frame(b"other"), expected) == [Seen(b"other", Expect.EITHER)]
+    assert deframe(encode_frame(b"other"), expected) == [SeenFrame(b"other", Expect.EITHER)]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_stream_is_taken_apart_as_the_server_has_to() -> None:
         ([RISKY], [ANSWER + b"\0"], False),
     ],
 )
-def test_what_the_server_may_not_do_is_seen(frames: list[Seen], answers: list[bytes], *, closed: bool) -> None:
+def test_what_the_server_may_not_do_is_seen(frames: list[SeenFrame], answers: list[bytes], *, closed: bool) -> None:
     with pytest.raises(Wrong):
         judge(frames, answers, closed=closed, may_lose=False)
 
@@ -104,7 +104,7 @@ def test_what_the_server_may_not_do_is_seen(frames: list[Seen], answers: list[by
     ],
 )
 def test_what_the_server_may_do_is_let_pass(
-    frames: list[Seen], answers: list[bytes], *, closed: bool, taken: int
+    frames: list[SeenFrame], answers: list[bytes], *, closed: bool, taken: int
 ) -> None:
     assert judge(frames, answers, closed=closed, may_lose=False) == taken
 

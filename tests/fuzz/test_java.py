@@ -1,4 +1,4 @@
-"""Kafka's own Java client reads a sample of what fuzzed requests are answered, as it reads what brokers answer it."""
+"""Kafka's own Java client reads a sample of answers to fuzzed requests as it reads the answers of brokers."""
 
 import asyncio
 from collections import defaultdict
@@ -14,7 +14,7 @@ from controllerd.dev.kafka_jars import class_path
 from controllerd.dev.processes import FAST_START_FLAGS, find_java
 from tests.fuzz.frames import advertised
 from tests.fuzz.judge import is_brokers
-from tests.fuzz.run import Run
+from tests.fuzz.run import FuzzRun
 from tests.fuzz.target import target
 from wire.framing import peek_request
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 FRAMES: Final = 4_000
 OF_EACH: Final = 12
-"""How many answers of each API and version are read; what may go wrong is in the texts and the numbers."""
+"""How many answers of each API and version are read; errors would be in the texts and the numbers."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def java(kafka_jars: None) -> Iterator[Any]:
 
 
 def read_by(java: Any, request: bytes, answer: bytes) -> str:
-    """What the client says of an answer that it cannot read, or not to its end."""
+    """The client's error for an answer that it cannot read, or not to its end."""
     requests, wrap = java.org.apache.kafka.common.requests, java.java.nio.ByteBuffer.wrap
     content = wrap(answer)
     try:
@@ -62,7 +62,7 @@ async def _sample() -> list[tuple[bytes, bytes]]:
             found[key, version].setdefault(len(answer), (request, answer))
 
     async with target() as under_test:
-        run, batch = Run(under_test, 77, keep), 0
+        run, batch = FuzzRun(under_test, 77, keep), 0
         while run.figures.frames < FRAMES or not set(advertised()) <= found.keys():
             await run.batch(batch)
             batch += 1

@@ -1,4 +1,4 @@
-"""The listener under thousands of frames by fixed seeds; ``make fuzz`` plays as many as one likes."""
+"""The listener under thousands of frames by fixed seeds; ``make fuzz`` plays any number of frames."""
 
 import struct
 import tracemalloc
@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.fuzz.judge import LIMITS
-from tests.fuzz.run import Run
+from tests.fuzz.run import FuzzRun
 from tests.fuzz.spoil import Expect
 from tests.fuzz.target import Target, target
 from wire.kio_codec import encode_request, request_type
@@ -22,7 +22,7 @@ _HUGE: Final = (2**31 - 1, 2**32 - 1, 2**24)
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_no_frame_harms_the_server_and_every_request_is_answered_input_31(seed: int) -> None:
     async with target() as under_test:
-        run, batch = Run(under_test, seed), 0
+        run, batch = FuzzRun(under_test, seed), 0
         while run.figures.frames < FRAMES_PER_SEED:
             await run.batch(batch)
             batch += 1
@@ -40,17 +40,17 @@ async def test_a_large_frame_is_read_by_its_size_and_not_beyond_the_limit_input_
         line.send(struct.pack(">i", LIMITS.max_frame_bytes + 1))
 
         assert await line.inbox.next_frame(10) is None
-        assert under_test.door.largest_read < 100
+        assert under_test.acceptor.largest_read < 100
 
 
 @pytest.mark.parametrize("huge", _HUGE)
 async def test_a_frame_that_announces_much_takes_no_more_memory_than_it_has_bytes_input_31(huge: int) -> None:
     async with target() as under_test:
-        await hear(under_test, *announcing(huge))  # what is loaded once is loaded
+        await send_each(under_test, *announcing(huge))  # modules that are loaded once stay loaded
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
-            await hear(under_test, *announcing(huge))
+            await send_each(under_test, *announcing(huge))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -58,7 +58,7 @@ async def test_a_frame_that_announces_much_takes_no_more_memory_than_it_has_byte
 
 
 def announcing(huge: int) -> list[bytes]:
-    """Requests whose arrays, strings or tags have this many elements, as they say."""
+    """Requests that declare this many elements of an array, a string or tags."""
     length = uvarint(huge)
     signed = struct.pack(">I", huge)
     head = {key: struct.pack(">hhih", key, version, 1, -1) for key, version in VERSIONS.items()}
@@ -80,8 +80,8 @@ def announcing(huge: int) -> list[bytes]:
 VERSIONS: Final = {3: 12, 19: 7, 20: 6, 37: 3, 43: 2, 45: 0, 46: 0, 51: 0, 56: 3, 57: 1, 67: 0}
 
 
-async def hear(under_test: Target, *frames: bytes) -> None:
-    """Send each on a connection of its own, and wait for the hang-up."""
+async def send_each(under_test: Target, *frames: bytes) -> None:
+    """Send each frame on a connection of its own, and wait for the hang-up."""
     for frame in frames:
         line = await under_test.line(over_socket=False)
         line.send(struct.pack(">i", len(frame)) + frame)

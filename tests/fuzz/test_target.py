@@ -1,4 +1,4 @@
-"""A run comes to its end whatever the clients before have made of the cluster."""
+"""A run ends, whatever state earlier clients have left in the cluster."""
 
 from tests.fuzz.target import KEPT, target
 

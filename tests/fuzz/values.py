@@ -1,4 +1,4 @@
-"""What fields of requests are filled with: what a client would say, and what none would."""
+"""Values for the fields of requests: realistic ones, and ones that no client sends."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ CONFIG_VALUES: Final = ("1", "compact", "delete,compact", "-1", "604800000", "gz
 USERS: Final = ("alice", "bob", "al ice", "<default>")
 FEATURES: Final = ("metadata.version", "kraft.version", "")
 HUGE_DIGITS: Final = "9" * 5_000
-"""More than Python turns into a number."""
+"""More digits than Python turns into a number."""
 TEXTS: Final[Sequence[str]] = (
     "",
     ".",
@@ -48,7 +48,7 @@ TEXTS: Final[Sequence[str]] = (
     "__cluster_metadata",
     str(NODE_ID),
 )
-"""Strings that no client means and every client may send."""
+"""Strings that no client uses and every client may send."""
 _BITS: Final = {
     "int8": 8,
     "int16": 16,
@@ -60,12 +60,12 @@ _BITS: Final = {
     "datetime_i64": 64,
 }
 _COSTLY: Final = {"num_partitions": 300, "count": 300}
-"""What makes a request as large in the cluster as its number says: at most this, or far beyond what is allowed."""
+"""Numbers that make a request expensive in the cluster: at most this, or far beyond the limit."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a client could know of the cluster at the moment."""
+    """The facts that a client could know of the cluster at the moment."""
 
     topics: Sequence[str] = ()
     broker_epochs: Mapping[int, int] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Sensible:
         self._last_broker = 1
 
     def __call__(self, name: str, kind: str) -> object:
-        """A value for this field."""
+        """Draws realistic values, so that requests reach the depth of the handlers."""
         match kind:
             case "string":
                 return self._string(name)
@@ -149,7 +149,7 @@ class Sensible:
 
 
 def extreme(random: Random, name: str, kind: str, value: object) -> Any:
-    """A value that the type allows and nobody expects."""
+    """A value that the type allows and no client sends."""
     if kind == "string":
         return random.choice((*TEXTS, f"{value}{random.choice(TEXTS)}"))
     if kind in {"bytes", "records"}:

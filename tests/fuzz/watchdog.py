@@ -1,4 +1,4 @@
-"""Ends the process when the event loop does not turn any more: what blocks it keeps any test of ours from ending."""
+"""Ends the process when the event loop blocks, because no test could end then."""
 
 import asyncio
 import faulthandler
@@ -9,16 +9,16 @@ import time
 from typing import Final, Self
 
 STANDSTILL_S: Final = 30.0
-"""Seconds of processor time, so that a busy machine is no standstill."""
+"""Seconds of processor time, so that a busy machine is not taken for a blocked loop."""
 _BEAT_S: Final = 0.05
 
 
 class Watchdog:
-    """Looks from a thread of its own whether the loop turns; a context manager inside the loop."""
+    """Checks from a thread of its own whether the loop turns; a context manager inside the loop."""
 
     def __init__(self) -> None:
         self.doing = ""
-        """What is said of the standstill."""
+        """The text in the message of a blocked loop."""
         self.longest_s = 0.0
         """The most processor time between two turns of the loop."""
         self._beaten_at = time.process_time()

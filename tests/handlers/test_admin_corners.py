@@ -1,4 +1,4 @@
-"""Reassignments beside znodes that somebody broke, changed or mended: nothing is lost, nothing waits."""
+"""Reassignments of topics whose znodes another client breaks, changes or repairs: no replica is lost, nothing waits."""
 
 import json
 from collections.abc import Callable
@@ -28,27 +28,27 @@ def znode(world: World, **changed: object) -> bytes:
 
 
 def write_before_the_watch(world: World, data: bytes) -> None:
-    """Somebody writes the topic znode, and nobody was told yet."""
+    """Another client writes the topic znode, and the watch of the controller has not fired yet."""
     fired, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     world.tree.put(TOPIC, data)
     world.zk.on_watch = fired
 
 
-async def at_the_end(world: World, act: Callable[[], None]) -> None:
-    """Do this just before the topic znode is written at the end of the reassignment; a rehearsal tells when that is."""
-    rehearsal = World()
+async def act_at_the_end(world: World, act: Callable[[], None]) -> None:
+    """Act just before the topic znode is written at the end of the reassignment. A first run finds its number."""
+    first_run = World()
     for broker in (1, 2, 3):
-        rehearsal.register(broker)
-    await with_topic(await rehearsal.start(), 1)
-    await reassign(rehearsal, {tp("t"): [2]})
-    begun = len(rehearsal.zk.transactions)
-    await change_isr(rehearsal, "t", 1, 2)
-    steps = enumerate(rehearsal.zk.transactions[begun:], 1)
+        first_run.register(broker)
+    await with_topic(await first_run.start(), 1)
+    await reassign(first_run, {tp("t"): [2]})
+    begun = len(first_run.zk.transactions)
+    await change_isr(first_run, "t", 1, 2)
+    steps = enumerate(first_run.zk.transactions[begun:], 1)
     (last,) = [number for number, step in steps if any(operation.path == TOPIC for operation in step)]
     world.zk.before_transaction[len(world.zk.transactions) + last] = act
 
 
-async def test_nothing_is_deleted_for_a_reassignment_whose_entry_nobody_understands(world: World) -> None:
+async def test_no_replica_is_deleted_for_a_reassignment_whose_entry_cannot_be_understood(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     world.tree.put(TOPIC, znode(world, partitions={"0": [1]}))
@@ -62,7 +62,7 @@ async def test_nothing_is_deleted_for_a_reassignment_whose_entry_nobody_understa
     assert "invariant broken" not in alarms(world)
 
 
-async def test_nothing_is_deleted_for_a_reassignment_whose_entry_is_gone(world: World) -> None:
+async def test_no_replica_is_deleted_for_a_reassignment_whose_entry_is_gone(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     world.tree.put(TOPIC, znode(world, partitions={}, adding_replicas={}, removing_replicas={}))
@@ -75,7 +75,7 @@ async def test_nothing_is_deleted_for_a_reassignment_whose_entry_is_gone(world: 
     assert "invariant broken" not in alarms(world)
 
 
-async def test_a_reassignment_that_caught_up_beside_a_broken_topic_znode_completes_when_it_is_mended(
+async def test_a_reassignment_that_caught_up_beside_a_broken_topic_znode_completes_when_the_znode_is_repaired(
     world: World,
 ) -> None:
     await with_topic(world, 1)
@@ -91,7 +91,9 @@ async def test_a_reassignment_that_caught_up_beside_a_broken_topic_znode_complet
     assert assigned(world, "t") == ([2], [], [])
 
 
-async def test_a_reassignment_that_caught_up_beside_a_bad_entry_completes_when_it_is_mended(world: World) -> None:
+async def test_a_reassignment_that_caught_up_beside_a_bad_entry_completes_when_the_entry_is_repaired(
+    world: World,
+) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     sound = znode(world)
@@ -105,7 +107,7 @@ async def test_a_reassignment_that_caught_up_beside_a_bad_entry_completes_when_i
     assert assigned(world, "t") == ([2], [], [])
 
 
-async def test_a_topic_that_was_mended_and_not_looked_at_yet_is_left_alone(world: World) -> None:
+async def test_a_topic_that_was_repaired_and_not_read_yet_is_left_alone(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     sound = znode(world)
@@ -120,7 +122,7 @@ async def test_a_topic_that_was_mended_and_not_looked_at_yet_is_left_alone(world
     assert deleted_on(world, 1) == []
 
 
-async def test_a_deletion_does_not_wait_for_ever_for_a_reassignment_that_somebody_else_changed(world: World) -> None:
+async def test_a_deletion_does_not_wait_for_ever_for_a_reassignment_that_another_client_changed(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     world.tree.put("/admin/delete_topics/t")
@@ -131,7 +133,7 @@ async def test_a_deletion_does_not_wait_for_ever_for_a_reassignment_that_somebod
     assert world.context.deletions.started == {"t"}
 
 
-async def test_a_deletion_does_not_wait_for_a_reassignment_that_was_changed_into_what_nobody_can_follow(
+async def test_a_deletion_does_not_wait_for_a_reassignment_that_was_changed_into_one_without_isr_members(
     world: World,
 ) -> None:
     await with_topic(world, 1)
@@ -159,7 +161,7 @@ async def test_a_new_partition_beside_a_broken_state_is_not_created_again_and_ag
     assert world.tree.nodes["/brokers/topics/t/partitions/0/state"].data == b"{"
 
 
-async def test_a_new_replica_is_asked_for_when_a_log_directory_of_its_broker_fails(world: World) -> None:
+async def test_a_new_replica_is_sent_again_when_a_log_directory_of_its_broker_fails(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [1, 2]})
     world.forget()
@@ -171,11 +173,13 @@ async def test_a_new_replica_is_asked_for_when_a_log_directory_of_its_broker_fai
     assert [set(request.partitions) for request in asked] == [{tp("t")}]
 
 
-async def test_an_entry_that_somebody_changes_while_its_reassignment_ends_is_not_written_over(world: World) -> None:
+async def test_an_entry_that_another_client_changes_while_its_reassignment_ends_is_not_overwritten(
+    world: World,
+) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     theirs = znode(world, partitions={"0": [3, 2, 1]}, adding_replicas={"0": [3, 2]}, removing_replicas={"0": [1]})
-    await at_the_end(world, lambda: world.tree.put(TOPIC, theirs))
+    await act_at_the_end(world, lambda: world.tree.put(TOPIC, theirs))
 
     await change_isr(world, "t", 1, 2)
 
@@ -184,11 +188,11 @@ async def test_an_entry_that_somebody_changes_while_its_reassignment_ends_is_not
     assert "invariant broken" not in alarms(world)
 
 
-async def test_a_partition_that_somebody_adds_while_a_reassignment_ends_stays(world: World) -> None:
+async def test_a_partition_that_another_client_adds_while_a_reassignment_ends_stays(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     replicas = {"0": [2, 1], "1": [3]}
-    await at_the_end(world, lambda: world.tree.put(TOPIC, znode(world, partitions=replicas)))
+    await act_at_the_end(world, lambda: world.tree.put(TOPIC, znode(world, partitions=replicas)))
 
     await change_isr(world, "t", 1, 2)
 

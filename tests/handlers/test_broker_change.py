@@ -1,4 +1,4 @@
-"""Brokers die, bounce, return and change their registration."""
+"""Brokers fail, bounce, return and change their registration."""
 
 import json
 from collections.abc import Callable
@@ -20,16 +20,18 @@ async def with_topic(world: World, *replicas: int) -> World:
     return world
 
 
-async def test_the_leader_of_a_dead_broker_is_elected_from_the_isr_and_everybody_is_told_twice(world: World) -> None:
+async def test_the_new_leader_after_a_broker_failure_comes_from_the_isr_and_is_sent_to_all_live_brokers_twice(
+    world: World,
+) -> None:
     await with_topic(world, 1, 2, 3)
 
     world.die(1)
     await world.settle()
 
-    told = ["LeaderAndIsr(t-0 2/1 [2, 3])", "UpdateMetadata(t-0 2/1 [2, 3] offline [1])"]
+    expected = ["LeaderAndIsr(t-0 2/1 [2, 3])", "UpdateMetadata(t-0 2/1 [2, 3] offline [1])"]
     assert world.state("t") == (2, 1, [2, 3], 1)
-    assert world.brief(2) == told * 2
-    assert world.brief(3) == told * 2
+    assert world.brief(2) == expected * 2
+    assert world.brief(3) == expected * 2
     assert world.channels.calls == [("remove", 1)]
 
 
@@ -74,10 +76,10 @@ async def test_a_bounced_broker_is_dead_then_new_with_a_fresh_channel(world: Wor
     assert all(request.broker_epoch == epoch for request in world.channels.to(1))
 
 
-async def test_in_the_fresh_channel_of_a_bounced_broker_nothing_waits_that_was_meant_for_its_earlier_life(
+async def test_the_fresh_channel_of_a_bounced_broker_holds_no_request_for_its_earlier_epoch(
     world: World,
 ) -> None:
-    """One look finds it beside a new broker, which is started first; everybody is told of that one."""
+    """One BrokerChange finds the bounce and a new broker, which is started first and announced to all live brokers."""
     await with_topic(world, 1, 2, 3)
     world.die(2)
     await world.settle()
@@ -93,10 +95,12 @@ async def test_in_the_fresh_channel_of_a_bounced_broker_nothing_waits_that_was_m
     assert world.channels.calls == [("add", 2), ("remove", 1), ("add", 1)]
 
 
-async def test_what_a_bounced_broker_is_to_remove_while_a_new_one_is_started_comes_first_in_its_fresh_channel(
+async def test_partitions_to_remove_come_first_in_the_fresh_channel_of_a_bounced_broker(
     world: World,
 ) -> None:
-    """Its group coordinator may know the topic. If the removal came later, a topic created anew would lose offsets."""
+    """The group coordinator of the broker may know the topic. If the removal came later, a topic created anew would
+    lose offsets.
+    """
     await with_topic(world, 2)
     world.die(2)
     await world.settle()
@@ -117,7 +121,7 @@ async def test_what_a_bounced_broker_is_to_remove_while_a_new_one_is_started_com
 
 
 async def test_a_dead_broker_keeps_its_channel_until_a_new_one_is_started(world: World) -> None:
-    """What is told meanwhile may remove partitions from its metadata: its channel keeps that."""
+    """Requests that are sent meanwhile may remove partitions from its metadata: its channel keeps those removals."""
     await with_topic(world, 1, 2, 3)
     world.die(2)
     await world.settle()
@@ -131,8 +135,8 @@ async def test_a_dead_broker_keeps_its_channel_until_a_new_one_is_started(world:
     assert world.channels.dropped == []
 
 
-def owe_removal(world: World, broker: int, *partitions: TopicPartition) -> None:
-    """Have the channel of a broker that is closed keep removals of partitions from its metadata."""
+def keep_removals_unconfirmed(world: World, broker: int, *partitions: TopicPartition) -> None:
+    """Have the closed channel of a broker keep removals of partitions from its metadata."""
     gone = LeaderAndIsr(BrokerId(-2), 0, (), 1, 0)
     entry = UpdateMetadataPartition(gone, (BrokerId(1),), ())
     world.channels.removals[BrokerId(broker)] = dict.fromkeys(partitions, entry)
@@ -150,9 +154,9 @@ def is_opened_anew(world: World) -> None:
 async def test_removals_that_a_broker_did_not_confirm_are_repeated_before_the_topic_made_anew(
     world: World, happens: Callable[[World], None]
 ) -> None:
-    """Its group coordinator drops the offsets of the earlier topic only when it is told of the removal."""
+    """The group coordinator of the broker drops the offsets of the earlier topic only when it receives the removal."""
     await with_topic(world, 1, 2)
-    owe_removal(world, 3, tp("t"), tp("gone"))
+    keep_removals_unconfirmed(world, 3, tp("t"), tp("gone"))
     world.forget()
 
     happens(world)
@@ -167,7 +171,7 @@ async def test_removals_are_repeated_when_a_dead_broker_is_back_and_then_no_more
     await with_topic(world, 1, 2)
     world.die(3)
     await world.settle()
-    owe_removal(world, 3, tp("t"))
+    keep_removals_unconfirmed(world, 3, tp("t"))
     world.forget()
 
     world.register(3)
@@ -184,7 +188,7 @@ async def test_removals_are_repeated_when_a_dead_broker_is_back_and_then_no_more
 async def test_a_replica_that_is_being_added_is_ordered_again_after_a_bounce_though_its_isr_cannot_be_read(
     world: World,
 ) -> None:
-    """The ISR removal is refused, so the replica is as new as before; what the earlier process was told is lost."""
+    """The ISR removal is refused, so the replica is as new as before. The earlier process lost its requests."""
     await with_topic(world, 1, 2)
     world.tree.put("/brokers/topics/t/partitions/0/state", b"not JSON")
     await reassign(world, {tp("t"): [1, 2, 3]})
@@ -197,7 +201,7 @@ async def test_a_replica_that_is_being_added_is_ordered_again_after_a_bounce_tho
 
 
 async def test_a_replica_that_is_being_added_is_ordered_anew_when_the_channel_is_opened_anew(world: World) -> None:
-    """The channel took with it what waited there, so the reassignment goes on from its beginning."""
+    """The closed channel dropped its queue, so the reassignment starts again from its beginning."""
     await with_topic(world, 1, 2)
     await reassign(world, {tp("t"): [1, 2, 3]})
     world.forget()
@@ -220,8 +224,10 @@ async def test_a_refresh_of_a_broker_that_keeps_its_replica_moves_no_leader_epoc
     assert world.state("t") == before
 
 
-async def test_a_refreshed_broker_hears_of_a_new_replica_that_somebody_elses_reassignment_keeps(world: World) -> None:
-    """It is new, and not named any more among those that are being added."""
+async def test_a_refreshed_broker_is_sent_a_new_replica_that_the_reassignment_of_another_client_keeps(
+    world: World,
+) -> None:
+    """The replica is new, and the topic znode does not list it among the adding replicas any more."""
     await with_topic(world, 1, 2)
     world.register(4)
     await world.settle()
@@ -237,7 +243,7 @@ async def test_a_refreshed_broker_hears_of_a_new_replica_that_somebody_elses_rea
     assert any(request.startswith("LeaderAndIsr(t-0 1/") for request in world.brief(3))
 
 
-async def test_a_broker_that_dies_with_nothing_on_it_is_announced_by_an_empty_update(world: World) -> None:
+async def test_the_failure_of_a_broker_without_replicas_is_announced_by_an_empty_update(world: World) -> None:
     world.die(3)
 
     await world.settle()
@@ -339,7 +345,7 @@ async def test_a_broken_state_znode_is_quarantined_and_other_partitions_are_elec
     assert world.state("t", 1) == (2, 1, [2], 1)
 
 
-async def test_a_state_znode_that_was_mended_is_found_and_served_again(world: World) -> None:
+async def test_a_state_znode_that_was_repaired_is_found_and_served_again(world: World) -> None:
     await with_topic(world, 1, 2)
     path = "/brokers/topics/t/partitions/0/state"
     world.tree.put(path, b"{")
@@ -356,8 +362,8 @@ async def test_a_state_znode_that_was_mended_is_found_and_served_again(world: Wo
     assert world.timers.later == []
 
 
-async def test_a_registration_that_is_mended_in_place_is_taken_in(world: World) -> None:
-    """The children of /brokers/ids do not change then: only the watch on the znode itself tells."""
+async def test_a_registration_that_is_repaired_in_place_is_taken_in(world: World) -> None:
+    """The children of /brokers/ids do not change then: only the watch on the znode itself fires."""
     world.tree.put("/brokers/ids/4", b"not json")
     await world.settle()
 
@@ -368,7 +374,7 @@ async def test_a_registration_that_is_mended_in_place_is_taken_in(world: World) 
     assert world.snapshot.quarantine == {}
 
 
-async def test_a_live_broker_whose_registration_is_mended_is_in_quarantine_no_more(world: World) -> None:
+async def test_a_live_broker_whose_registration_is_repaired_leaves_the_quarantine(world: World) -> None:
     world.tree.put("/brokers/ids/1", b"not json")
     await world.settle()
     assert "/brokers/ids/1" in world.snapshot.quarantine
@@ -380,7 +386,7 @@ async def test_a_live_broker_whose_registration_is_mended_is_in_quarantine_no_mo
     assert sorted(world.context.brokers) == [1, 2, 3]
 
 
-async def test_a_state_that_was_broken_at_the_load_is_taken_back_by_legal_moves_once_it_is_mended() -> None:
+async def test_a_state_that_was_broken_at_the_load_is_served_again_by_legal_transitions_once_it_is_repaired() -> None:
     world = World()
     for broker in (1, 2):
         world.register(broker)

@@ -1,4 +1,4 @@
-"""A controller follows settings of brokers that change while it leads or stands by, or refuses to lead."""
+"""A controller follows broker settings that change while it is active or standby, or refuses to lead."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import (
     DELETE_TOPICS,
     MUST_BE_ABSENT,
@@ -43,20 +43,22 @@ def news(world: World, changed: Mapping[int, Mapping[str, str]]) -> BrokerSettin
     nodes = {path.removeprefix(prefix): node for path, node in world.tree.nodes.items() if path.startswith(prefix)}
     registered = {BrokerId(int(name)): node.czxid for name, node in nodes.items()}
     answers = {
-        BrokerId(broker): Answer(registered[BrokerId(broker)], understood(dict.fromkeys(NAMES) | NEWEST | dict(values)))
+        BrokerId(broker): SettingsAnswer(
+            registered[BrokerId(broker)], understood(dict.fromkeys(NAMES) | NEWEST | dict(values))
+        )
         for broker, values in changed.items()
     }
     return BrokerSettingsReceived(answers, registered)
 
 
 async def hear(world: World, **changed: Mapping[str, str]) -> None:
-    """Let brokers ``b1``, ``b2`` ... answer."""
+    """Queue the answers of brokers ``b1``, ``b2`` ... with these settings, and handle them."""
     world.queue.put(news(world, {int(name[1:]): values for name, values in changed.items()}))
     await world.settle()
 
 
 def discovering(configured: Mapping[str, Configured] | None = None, settings: SettingsBook | None = None) -> World:
-    """A cluster of two brokers whose settings nobody knows, with a topic that has an id."""
+    """A cluster of two brokers whose settings are unknown, with a topic that has an id."""
     world = World(settings=settings or SettingsBook(configured))
     world.register(1)
     world.register(2)
@@ -86,16 +88,16 @@ def alarms(world: World) -> list[str]:
 
 
 def terms(world: World) -> list[str]:
-    """The changes of the role."""
+    """The changes of the role that the audit log has."""
     return [each.change for each in world.audit.records if isinstance(each, TermRecord)]
 
 
-def put_off(world: World) -> list[Event]:
+def delayed_events(world: World) -> list[Event]:
     """The events that are delayed."""
     return [event for _, event in world.timers.later]
 
 
-async def test_settings_that_brokers_said_before_the_election_hold_from_its_first_moment() -> None:
+async def test_settings_that_brokers_answered_before_the_election_hold_from_its_first_moment() -> None:
     world = discovering()
     await hear(world, b1={"default.replication.factor": "2"}, b2={"default.replication.factor": "2"})
 
@@ -106,7 +108,7 @@ async def test_settings_that_brokers_said_before_the_election_hold_from_its_firs
     assert terms(world) == ["elected"]
 
 
-async def test_a_changed_setting_is_used_at_once_and_written_down_once() -> None:
+async def test_a_changed_setting_is_used_at_once_and_recorded_once() -> None:
     world = await led()
     world.forget()
 
@@ -181,7 +183,7 @@ async def test_the_protocol_version_does_not_fall_when_a_broker_comes_back_with_
     assert "never falls by itself" in alarm
 
 
-async def test_without_any_answer_the_first_term_changes_nothing_that_brokers_may_not_know() -> None:
+async def test_without_any_answer_the_first_term_enables_no_feature_that_brokers_may_not_know() -> None:
     world = discovering()
     world.put_topic("old", {0: [1]}, topic_id=None)
 
@@ -190,10 +192,10 @@ async def test_without_any_answer_the_first_term_changes_nothing_that_brokers_ma
     assert world.context.features.topic_ids, "a topic has an id, so a controller had the version for it"
     assert not world.context.features.leader_recovery
     assert "/feature" not in world.tree.nodes
-    assert AutoPreferredReplicaLeaderElection() not in put_off(world)
+    assert AutoPreferredReplicaLeaderElection() not in delayed_events(world)
 
 
-async def test_a_cluster_without_ids_gets_none_before_brokers_have_said_that_they_know_them() -> None:
+async def test_a_cluster_without_topic_ids_gets_none_before_brokers_have_answered_that_they_know_them() -> None:
     world = discovering()
     world.tree.remove("/brokers/topics/orders")
     world.put_topic("old", {0: [1]}, topic_id=None)
@@ -205,11 +207,11 @@ async def test_a_cluster_without_ids_gets_none_before_brokers_have_said_that_the
     assert world.context.topic_id("old") is not None
 
 
-async def test_a_kept_version_that_is_older_than_what_zookeeper_shows_turns_nothing_off() -> None:
-    """An instance that was away while the cluster was upgraded takes over, and no broker answers."""
+async def test_a_kept_version_that_is_older_than_the_features_in_zookeeper_turns_no_feature_off() -> None:
+    """An instance that was down while the cluster was upgraded takes over, and no broker answers."""
     book = SettingsBook()
     values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "2.6-IV0"})
-    book.recall(Remembered({BrokerId(1): Answer(7, values)}, "2.6-IV0"))
+    book.recall(Remembered({BrokerId(1): SettingsAnswer(7, values)}, "2.6-IV0"))
     world = discovering(settings=book)
     features = b'{"version":2,"status":1,"features":{}}'
     world.tree.put("/feature", features)
@@ -218,7 +220,7 @@ async def test_a_kept_version_that_is_older_than_what_zookeeper_shows_turns_noth
 
     assert world.tree.nodes["/feature"].data == features
     assert world.context.features.feature_versioning
-    assert world.context.features.topic_ids, "a topic has an id: somebody had the version for it"
+    assert world.context.features.topic_ids, "a topic has an id: an earlier controller had the version for it"
     await hear(world, b1={}, b2={})
     assert world.context.features.leader_recovery
 
@@ -226,26 +228,26 @@ async def test_a_kept_version_that_is_older_than_what_zookeeper_shows_turns_noth
 FEATURES = b'{"version":2,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}'
 
 
-def keeps_features(world: World) -> bool:
-    """``/feature`` is as it was, and what it and the ids of topics show to have been in use still is."""
+def keeps_features_in_use(world: World) -> bool:
+    """Whether ``/feature`` is unchanged, and the features that ZooKeeper proves to be in use still are."""
     features = world.context.features
     return world.tree.nodes["/feature"].data == FEATURES and features.topic_ids and features.feature_versioning
 
 
-async def test_a_kept_version_turns_nothing_off_when_only_one_of_two_brokers_has_answered() -> None:
+async def test_a_kept_version_turns_no_feature_off_when_only_one_of_two_brokers_has_answered() -> None:
     book = SettingsBook()
     values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "2.6-IV0"})
-    book.recall(Remembered({BrokerId(1): Answer(7, values), BrokerId(2): Answer(8, values)}, "2.6-IV0"))
+    book.recall(Remembered({BrokerId(1): SettingsAnswer(7, values), BrokerId(2): SettingsAnswer(8, values)}, "2.6-IV0"))
     world = discovering(settings=book)
     world.tree.put("/feature", FEATURES)
     await hear(world, b2={})
 
     await world.start()
 
-    assert keeps_features(world)
+    assert keeps_features_in_use(world)
 
 
-async def test_what_brokers_said_before_they_were_raised_turns_nothing_off() -> None:
+async def test_answers_of_brokers_from_before_their_upgrade_turn_no_feature_off() -> None:
     """A broker's own controller led meanwhile, and wrote what the higher version demands."""
     world = discovering()
     await hear(world, b1={PROTOCOL_VERSION: "2.6-IV0"}, b2={PROTOCOL_VERSION: "2.6-IV0"})
@@ -257,26 +259,26 @@ async def test_what_brokers_said_before_they_were_raised_turns_nothing_off() -> 
 
     await world.start()
 
-    assert keeps_features(world)
+    assert keeps_features_in_use(world)
 
 
-async def test_a_broker_with_a_wrong_version_turns_nothing_off_though_all_have_answered() -> None:
+async def test_a_broker_with_a_wrong_version_turns_no_feature_off_though_all_have_answered() -> None:
     world = discovering()
     world.tree.put("/feature", FEATURES)
     await hear(world, b1={}, b2={PROTOCOL_VERSION: "2.6-IV0"})
 
     await world.start()
 
-    assert keeps_features(world)
+    assert keeps_features_in_use(world)
     world.bounce(2)
     await hear(world, b1={}, b2={})
     assert b'"f"' in (world.tree.nodes["/feature"].data or b"")
 
 
-async def test_a_rise_of_the_protocol_version_by_what_zookeeper_shows_is_written_down() -> None:
+async def test_a_rise_of_the_protocol_version_that_zookeeper_proves_is_recorded() -> None:
     book = SettingsBook()
     values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "2.6-IV0"})
-    book.recall(Remembered({BrokerId(1): Answer(7, values)}, "2.6-IV0"))
+    book.recall(Remembered({BrokerId(1): SettingsAnswer(7, values)}, "2.6-IV0"))
     world = discovering(settings=book)
     world.tree.put("/feature", FEATURES)
 
@@ -288,7 +290,7 @@ async def test_a_rise_of_the_protocol_version_by_what_zookeeper_shows_is_written
     assert written[-1][1] == [book.current.values[PROTOCOL_VERSION]]
 
 
-async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_may_be_deleted() -> None:
+async def test_deletion_requests_wait_until_a_broker_has_answered_whether_topics_may_be_deleted() -> None:
     world = discovering()
     world.tree.put("/admin/delete_topics")
     world.tree.put("/admin/delete_topics/orders", b"")
@@ -302,7 +304,7 @@ async def test_requests_to_delete_wait_until_somebody_has_said_whether_topics_ma
 
 
 async def test_a_deletion_that_has_begun_keeps_its_request_when_a_broker_turns_deletions_off() -> None:
-    """It goes on in this term; the next one drops it, as the built-in controller does."""
+    """The deletion goes on in this term. The next term drops it, as the built-in controller does."""
     world = await led()
     world.tree.put("/admin/delete_topics")
     world.die(2)
@@ -325,20 +327,20 @@ async def test_the_rebalance_begins_when_brokers_turn_it_on_and_ends_when_one_tu
     off = {"auto.leader.rebalance.enable": "false"}
     await hear(world, b1=off, b2=off)
     await world.start()
-    assert AutoPreferredReplicaLeaderElection() not in put_off(world)
+    assert AutoPreferredReplicaLeaderElection() not in delayed_events(world)
 
     await hear(world, b1={}, b2={})
-    assert AutoPreferredReplicaLeaderElection() in put_off(world)
+    assert AutoPreferredReplicaLeaderElection() in delayed_events(world)
     await hear(world, b1=off)
     world.timers.clear()
     world.queue.put(AutoPreferredReplicaLeaderElection())
     await world.settle()
 
-    assert AutoPreferredReplicaLeaderElection() not in put_off(world)
+    assert AutoPreferredReplicaLeaderElection() not in delayed_events(world)
 
 
 @pytest.mark.parametrize("name", MUST_BE_ABSENT)
-async def test_a_cluster_with_rules_that_we_would_get_round_is_not_led(name: str) -> None:
+async def test_a_cluster_with_rules_that_controllerd_would_bypass_is_not_led(name: str) -> None:
     world = discovering()
     await hear(world, b1={}, b2={name: "org.example.Rules"})
 
@@ -364,7 +366,7 @@ async def test_the_role_is_given_up_when_a_broker_comes_with_an_authorizer() -> 
 
 
 async def test_the_role_is_not_taken_again_while_the_broker_with_the_authorizer_restarts() -> None:
-    """Its ACLs are in force as soon as it is back, and its peers may have them already."""
+    """The ACLs of the broker are in force as soon as it is back, and its peers may have them already."""
     world = await led()
     await hear(world, b2={"authorizer.class.name": "org.example.Acls"})
     world.forget()
@@ -379,7 +381,7 @@ async def test_the_role_is_not_taken_again_while_the_broker_with_the_authorizer_
     assert terms(world) == ["elected"]
 
 
-async def test_a_broker_that_bounced_since_it_was_asked_has_said_nothing() -> None:
+async def test_the_answer_of_a_broker_that_bounced_since_it_was_asked_is_ignored() -> None:
     world = await led()
     event = news(world, {2: {DELETE_TOPICS: "false"}})
     world.bounce(2)
@@ -407,8 +409,8 @@ async def test_unclean_elections_that_brokers_allow_bring_partitions_online() ->
     assert world.state("orders")[0] == 1
 
 
-async def test_the_death_of_the_broker_that_forbids_unclean_elections_starts_none() -> None:
-    """Broker 2 is the only ISR member when it dies: what only it has would be lost."""
+async def test_the_failure_of_the_broker_that_forbids_unclean_elections_starts_none() -> None:
+    """Broker 2 is the only ISR member when it fails: the records that only it has would be lost."""
     world = discovering()
     await hear(world, b1={UNCLEAN: "true"}, b2={UNCLEAN: "false"})
     await world.start()
@@ -435,17 +437,19 @@ async def test_the_death_of_the_broker_that_forbids_unclean_elections_starts_non
 
 
 def under_default(world: World, *, hidden: str, brokers: Collection[int] = (1, 2)) -> BrokerSettingsReceived:
-    """Answers of brokers on which the dynamic default turns unclean elections on, with this value below it."""
-    told = news(world, {broker: {UNCLEAN: "true"} for broker in brokers})
-    return replace(told, answers={b: answer._replace(hidden={UNCLEAN: hidden}) for b, answer in told.answers.items()})
+    """Answers of brokers on which the dynamic default turns unclean elections on and hides this value."""
+    received = news(world, {broker: {UNCLEAN: "true"} for broker in brokers})
+    return replace(
+        received, answers={b: answer._replace(hidden={UNCLEAN: hidden}) for b, answer in received.answers.items()}
+    )
 
 
 def with_own(world: World, own: Mapping[int, str], others: Mapping[int, str]) -> BrokerSettingsReceived:
     """Answers of brokers, of which some have a dynamic configuration of their own (``--entity-name``)."""
-    told = news(world, {broker: {UNCLEAN: value} for broker, value in {**own, **others}.items()})
+    received = news(world, {broker: {UNCLEAN: value} for broker, value in {**own, **others}.items()})
     mark = frozenset({UNCLEAN})
-    answers = {b: answer._replace(of_broker=mark) if b in own else answer for b, answer in told.answers.items()}
-    return replace(told, answers=answers)
+    answers = {b: answer._replace(of_broker=mark) if b in own else answer for b, answer in received.answers.items()}
+    return replace(received, answers=answers)
 
 
 def put_default(world: World, value: str) -> None:
@@ -510,7 +514,7 @@ async def test_the_file_of_a_broker_that_is_gone_counts_again_when_the_dynamic_d
 
 
 @pytest.mark.parametrize(("own", "others"), [({1: "false"}, {2: "true"}), ({1: "false", 2: "false"}, {})])
-async def test_the_dynamic_default_does_not_override_what_a_broker_has_turned_off_for_itself(
+async def test_the_dynamic_default_does_not_override_the_configuration_of_a_single_broker(
     own: Mapping[int, str], others: Mapping[int, str]
 ) -> None:
     """``kafka-configs --entity-name 1`` beats ``--entity-default`` (DynamicBrokerConfig)."""
@@ -522,7 +526,7 @@ async def test_the_dynamic_default_does_not_override_what_a_broker_has_turned_of
     assert not world.c.configs.topics.unclean_by_default()
 
 
-async def test_it_does_not_do_so_either_when_that_broker_dies() -> None:
+async def test_the_dynamic_default_does_not_override_the_configuration_of_a_single_broker_that_fails() -> None:
     world = discovering()
     put_default(world, "true")
     world.queue.put(with_own(world, {2: "false"}, {1: "true"}))
@@ -536,7 +540,7 @@ async def test_it_does_not_do_so_either_when_that_broker_dies() -> None:
     assert not world.c.configs.topics.unclean_by_default()
 
 
-async def test_the_dynamic_default_does_not_turn_off_what_every_broker_has_turned_on_for_itself() -> None:
+async def test_the_dynamic_default_turns_unclean_elections_off_on_no_broker_with_its_own_configuration() -> None:
     world = discovering()
     put_default(world, "false")
     world.queue.put(with_own(world, {1: "true", 2: "true"}, {}))
@@ -546,7 +550,7 @@ async def test_the_dynamic_default_does_not_turn_off_what_every_broker_has_turne
 
 
 async def test_the_dynamic_default_counts_before_every_broker_was_asked_again() -> None:
-    """An older answer says no more than what was in force before it was set."""
+    """An older answer only shows the value that was in force before the default was set."""
     world = discovering()
     put_default(world, "true")
     await hear(world, b1={UNCLEAN: "true"}, b2={UNCLEAN: "false"})
@@ -557,7 +561,7 @@ async def test_the_dynamic_default_counts_before_every_broker_was_asked_again() 
 
 @pytest.mark.parametrize("dynamic", [None, "true"])
 async def test_no_unclean_leader_is_elected_while_a_live_broker_has_never_answered(dynamic: str | None) -> None:
-    """It may be the one that forbids it, in its file or by a dynamic configuration of its own."""
+    """Such a broker may forbid unclean elections in its file, or by a dynamic configuration of its own."""
     world = discovering()
     if dynamic is not None:
         put_default(world, dynamic)
@@ -570,7 +574,7 @@ async def test_no_unclean_leader_is_elected_while_a_live_broker_has_never_answer
     assert world.c.configs.topics.unclean_by_default()
 
 
-async def test_the_dynamic_default_overrides_what_is_configured_here_without_an_alarm() -> None:
+async def test_the_dynamic_default_overrides_the_configuration_of_controllerd_without_an_alarm() -> None:
     """An alarm would say that the configured value is used."""
     world = discovering({UNCLEAN: Configured("false", "prod.toml")})
     put_default(world, "true")
@@ -582,7 +586,7 @@ async def test_the_dynamic_default_overrides_what_is_configured_here_without_an_
 
 
 async def test_a_cluster_without_topics_takes_its_protocol_version_without_a_new_term() -> None:
-    """Brokers and controller that start together would go through a term for each answer."""
+    """A controller that starts together with its brokers would otherwise begin a term for each answer."""
     world = World(settings=SettingsBook())
     world.register(1)
     world.register(2)
@@ -594,7 +598,7 @@ async def test_a_cluster_without_topics_takes_its_protocol_version_without_a_new
     assert terms(world) == ["elected"]
     assert json.loads(world.tree.nodes["/feature"].data or b"")["version"] == 2
     assert world.context.features.topic_ids
-    assert any(isinstance(event, AutoPreferredReplicaLeaderElection) for event in put_off(world))
+    assert any(isinstance(event, AutoPreferredReplicaLeaderElection) for event in delayed_events(world))
 
     world.put_topic("orders", {0: [1, 2]}, topic_id=None)
     await world.settle()

@@ -1,4 +1,4 @@
-"""Changed configurations: what is looked at, what follows, and what cannot be understood."""
+"""Changed configurations: which ones the controller reads, which elections follow, and which it cannot decode."""
 
 import pytest
 
@@ -24,7 +24,7 @@ TOPIC, DEFAULT = TopicUncleanLeaderElectionEnable.__name__, UncleanLeaderElectio
 
 
 async def leaderless(world: World, topic: str = "t") -> World:
-    """A topic of which 1 was the last in sync and died, and 2 lives."""
+    """A topic whose last ISR member, broker 1, has failed; broker 2 is live."""
     await with_topic(world, topic, 1, 2)
     await alter_isr(world, topic, 1)
     await kill(world, 1)
@@ -33,11 +33,11 @@ async def leaderless(world: World, topic: str = "t") -> World:
 
 
 def enabled(world: World) -> list[str]:
-    """What was enabled since the last time."""
+    """The events of enabled unclean elections since the last call of ``forget``."""
     return [name for name in world.metrics.events if name in {TOPIC, DEFAULT}]
 
 
-async def test_a_topic_that_says_yes_is_looked_at() -> None:
+async def test_a_topic_that_allows_unclean_elections_gets_a_leader() -> None:
     world = await leaderless(await cluster(1, 2))
 
     await configure(world, "topics/t", ON)
@@ -47,7 +47,7 @@ async def test_a_topic_that_says_yes_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {UNCLEAN: "false"}, {"retention.ms": "1"}])
-async def test_a_topic_that_does_not_say_yes_is_left_alone(config: dict[str, str]) -> None:
+async def test_a_topic_that_does_not_allow_unclean_elections_is_left_alone(config: dict[str, str]) -> None:
     world = await leaderless(await cluster(1, 2))
 
     await configure(world, "topics/t", config)
@@ -56,7 +56,7 @@ async def test_a_topic_that_does_not_say_yes_is_left_alone(config: dict[str, str
 
 
 @pytest.mark.parametrize("entity", ["topics/unknown", "brokers/1", "users/u", "clients/c", "ips/i"])
-async def test_other_configurations_are_no_business_of_a_controller(entity: str) -> None:
+async def test_configurations_of_other_entities_are_ignored(entity: str) -> None:
     world = await leaderless(await cluster(1, 2))
     world.tree.put(f"/config/{entity}", b'{"version":1,"config":{"%s":"true"}}' % UNCLEAN.encode())
 
@@ -66,7 +66,7 @@ async def test_other_configurations_are_no_business_of_a_controller(entity: str)
     assert leader(world, "t")[0] == -1
 
 
-async def test_a_default_that_stays_on_is_no_news() -> None:
+async def test_a_default_that_stays_enabled_causes_no_event() -> None:
     world = await cluster(1, 2)
     await configure(world, "brokers/<default>", ON)
     world.forget()
@@ -77,7 +77,7 @@ async def test_a_default_that_stays_on_is_no_news() -> None:
 
 
 async def test_a_default_that_is_neither_true_nor_false_counts_as_none() -> None:
-    """Brokers leave it out as well."""
+    """Brokers ignore such a value as well."""
     world = await cluster(1, 2)
     await configure(world, "brokers/<default>", ON)
 
@@ -87,7 +87,7 @@ async def test_a_default_that_is_neither_true_nor_false_counts_as_none() -> None
     assert "invalid configuration" in alarms(world)
 
 
-async def test_a_default_that_is_taken_back_makes_room_for_the_configured_one() -> None:
+async def test_the_configured_value_holds_after_the_dynamic_default_is_deleted() -> None:
     world = await cluster(1, 2)
     world.configs.unclean = True
     await configure(world, "brokers/<default>", {UNCLEAN: "false"})
@@ -99,7 +99,7 @@ async def test_a_default_that_is_taken_back_makes_room_for_the_configured_one() 
     assert enabled(world) == [DEFAULT]
 
 
-async def test_only_what_was_not_seen_yet_is_looked_at() -> None:
+async def test_only_notifications_that_were_not_read_yet_are_handled() -> None:
     world = await leaderless(await cluster(1, 2))
     await configure(world, "topics/t", ON)
     world.forget()
@@ -110,7 +110,7 @@ async def test_only_what_was_not_seen_yet_is_looked_at() -> None:
     assert enabled(world) == []
 
 
-async def test_what_changed_before_the_term_is_not_looked_at_again() -> None:
+async def test_changes_from_before_the_term_are_not_handled_again() -> None:
     world = await leaderless(await cluster(1, 2))
     await configure(world, "topics/t", ON)
 
@@ -121,7 +121,7 @@ async def test_what_changed_before_the_term_is_not_looked_at_again() -> None:
     assert enabled(successor) == []
 
 
-async def test_notifications_that_brokers_purge_are_no_news() -> None:
+async def test_notifications_that_brokers_purge_cause_no_event() -> None:
     world = await leaderless(await cluster(1, 2))
     await configure(world, "topics/t", ON)
     world.forget()
@@ -133,7 +133,7 @@ async def test_notifications_that_brokers_purge_are_no_news() -> None:
     assert world.c.configs.changes_seen == frozenset()
 
 
-async def test_what_changed_while_the_connection_was_gone_is_noticed_when_it_is_back() -> None:
+async def test_a_change_during_a_lost_connection_is_handled_after_the_reconnect() -> None:
     world = await leaderless(await cluster(1, 2))
     fired, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     await configure(world, "topics/t", ON)
@@ -178,7 +178,7 @@ async def test_a_default_that_cannot_be_understood_is_shown_until_it_can_be() ->
     assert world.configs.unclean_by_default()
 
 
-async def test_a_standby_looks_at_nothing() -> None:
+async def test_a_standby_reads_no_configuration() -> None:
     world = World()
 
     world.queue.put(ConfigChange())

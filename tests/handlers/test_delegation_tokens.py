@@ -36,12 +36,12 @@ def names(world: World) -> set[str]:
     return set(world.tree.children(TOKENS) or [])
 
 
-def told(world: World) -> list[bytes | None]:
-    """The notifications, in order."""
+def notified_tokens(world: World) -> list[bytes | None]:
+    """The tokens that notifications name, in order."""
     return [world.tree.nodes[f"{CHANGES}/{name}"].data for name in sorted(world.tree.children(CHANGES) or [])]
 
 
-async def look(world: World) -> None:
+async def check_expiry(world: World) -> None:
     """Let the time of the next check come."""
     for event in world.timers.fire():
         if isinstance(event, DelegationTokenExpiryCheck):
@@ -50,7 +50,7 @@ async def look(world: World) -> None:
 
 
 async def with_tokens(**expiries: int) -> World:
-    """A controller of a cluster with these tokens, none of which it has read yet."""
+    """An active controller of a cluster with these tokens, before its first check."""
     world = World()
     world.tree.put(CHANGES)
     for name, expires_in_ms in expiries.items():
@@ -60,16 +60,16 @@ async def with_tokens(**expiries: int) -> World:
     return world
 
 
-async def test_expired_tokens_are_deleted_and_brokers_told() -> None:
+async def test_expired_tokens_are_deleted_and_brokers_are_notified() -> None:
     world = await with_tokens(over=-1, lives=1, long_over=-HOUR_MS)
 
-    await look(world)
+    await check_expiry(world)
 
     assert names(world) == {"lives"}
-    assert sorted(filter(None, told(world))) == [b"long_over", b"over"]
+    assert sorted(filter(None, notified_tokens(world))) == [b"long_over", b"over"]
 
 
-async def test_a_token_whose_longest_life_is_over_has_expired() -> None:
+async def test_a_token_past_its_maximum_lifetime_has_expired() -> None:
     world = await with_tokens()
     put(world, "old", HOUR_MS, longest_in_ms=-1)
     world.queue.put(DelegationTokenExpiryCheck())
@@ -81,7 +81,7 @@ async def test_a_token_whose_longest_life_is_over_has_expired() -> None:
 async def test_a_token_and_its_notification_are_one_fenced_transaction() -> None:
     world = await with_tokens(over=-1)
 
-    await look(world)
+    await check_expiry(world)
 
     assert len(world.zk.transactions) == 1
     assert [(write.op, write.path) for write in world.zk.writes] == [
@@ -90,15 +90,15 @@ async def test_a_token_and_its_notification_are_one_fenced_transaction() -> None
     ]
 
 
-async def test_a_token_that_a_broker_renews_in_that_moment_stays() -> None:
+async def test_a_token_that_a_broker_renews_at_the_same_moment_stays() -> None:
     world = await with_tokens(over=-1)
     renewed = SetData(f"{TOKENS}/over", token("over", HOUR_MS), -1)
     world.zk.before_transaction[len(world.zk.transactions) + 1] = lambda: world.tree.outsider(renewed)
 
-    await look(world)
+    await check_expiry(world)
 
     assert names(world) == {"over"}
-    assert told(world) == []
+    assert notified_tokens(world) == []
     assert world.audit.of(AlarmRecord) == []
 
 
@@ -107,47 +107,47 @@ async def test_tokens_expire_one_check_after_the_other() -> None:
     world.tree.put(CHANGES)
     put(world, "soon", 30_000)
     await world.start()
-    await look(world)
+    await check_expiry(world)
     assert names(world) == {"soon"}
     assert (60.0, DelegationTokenExpiryCheck()) in world.timers.later
 
     world.clock.now += 60
-    await look(world)
+    await check_expiry(world)
 
     assert names(world) == set()
 
 
-async def test_a_cluster_without_tokens_is_not_looked_at_again() -> None:
+async def test_a_cluster_without_tokens_is_not_checked_again() -> None:
     world = await with_tokens()
 
     assert DelegationTokenExpiryCheck() not in [event for _, event in world.timers.later]
 
 
-async def test_tokens_that_came_later_are_found_by_the_comparison_with_zookeeper() -> None:
+async def test_tokens_that_are_created_later_are_found_by_the_comparison_with_zookeeper() -> None:
     world = await with_tokens()
     put(world, "later", -1)
 
     world.queue.put(SelfAudit())
     await world.settle()
-    await look(world)
+    await check_expiry(world)
 
     assert names(world) == set()
 
 
-async def test_what_cannot_be_understood_is_left_alone_and_shown_until_it_is_gone() -> None:
+async def test_a_token_that_cannot_be_understood_is_left_alone_and_stays_in_quarantine_until_it_is_gone() -> None:
     world = await with_tokens(over=-1)
     bodies = {"rubbish": b"{", "newer": token("newer", -1, version=4), "foreign": token("over", -1), "empty": b""}
     for name, body in bodies.items():
         world.tree.put(f"{TOKENS}/{name}", body)
 
-    await look(world)
+    await check_expiry(world)
     assert names(world) == bodies.keys()
     assert world.snapshot.quarantine.keys() == {f"{TOKENS}/{name}" for name in bodies}
     assert {each.content for each in world.audit.of(RejectedRecord)} == {""}, "it may be a secret"
 
     for name in bodies:
         world.tree.remove(f"{TOKENS}/{name}")
-    await look(world)
+    await check_expiry(world)
     assert world.snapshot.quarantine == {}
 
 
@@ -162,15 +162,15 @@ async def test_the_formats_of_older_brokers_are_understood() -> None:
     assert names(world) == set()
 
 
-async def test_where_no_broker_listens_any_more_the_folder_of_notifications_is_made() -> None:
+async def test_the_parent_znode_of_notifications_is_created_when_it_is_missing() -> None:
     world = World()
     put(world, "over", -1)
     await world.start()
 
-    await look(world)
+    await check_expiry(world)
 
     assert names(world) == set()
-    assert told(world) == [b"over"]
+    assert notified_tokens(world) == [b"over"]
 
 
 async def test_a_standby_deletes_nothing() -> None:

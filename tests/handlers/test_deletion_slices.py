@@ -1,4 +1,4 @@
-"""Deletions of many partitions give the event loop its turns, at every step."""
+"""Deletions of many partitions yield to the event loop at every step."""
 
 import pytest
 
@@ -12,13 +12,13 @@ from tests.fakes.disks import Disks
 from tests.fakes.world import World
 from tests.handlers.test_slices import BROKERS, LINES_OF_A_SLICE, TOPICS, Stretches, put_topics
 
-LINES_OF_A_LOOK = 20 * SLICE
-"""More than looking through a slice of an answer executes, and less than looking through all of an answer does."""
+LINES_OF_AN_ANSWER_SLICE = 20 * SLICE
+"""More lines than one slice of an answer executes, and fewer than a whole answer does."""
 
 
 @pytest.fixture(autouse=True)
-def every_chance_of_a_turn_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By every machine and by the store: no clock decides where a stretch ends, so the lines are the same each time."""
+def always_yield(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all machines and the store yield after every slice: without a clock, the lines are the same each time."""
     monkeypatch.setattr(Slicer, "is_due", True)
 
 
@@ -38,7 +38,7 @@ def mark_all(world: World) -> None:
     world.tree.outsider(*(Create(f"/admin/delete_topics/t{number}", None) for number in range(TOPICS)))
 
 
-async def test_the_deletion_of_many_partitions_keeps_the_event_loop_at_no_step() -> None:
+async def test_the_deletion_of_many_partitions_blocks_the_event_loop_at_no_step() -> None:
     disks = await cluster()
     mark_all(disks.world)
     stretches = Stretches()
@@ -50,7 +50,7 @@ async def test_the_deletion_of_many_partitions_keeps_the_event_loop_at_no_step()
     assert stretches.longest[0] < LINES_OF_A_SLICE, stretches.longest[1]
 
 
-async def test_the_answer_of_one_broker_is_looked_through_in_slices() -> None:
+async def test_the_answer_of_one_broker_is_handled_in_slices() -> None:
     world = (await cluster()).world
     mark_all(world)
     await world.settle()
@@ -62,10 +62,10 @@ async def test_the_answer_of_one_broker_is_looked_through_in_slices() -> None:
     await stretches.over(world.settle())
 
     assert len(asked) > 3 * SLICE, "the answer is too short to show anything"
-    assert stretches.longest[0] < LINES_OF_A_LOOK, stretches.longest[1]
+    assert stretches.longest[0] < LINES_OF_AN_ANSWER_SLICE, stretches.longest[1]
 
 
-async def test_a_broker_that_is_forgotten_or_returns_keeps_the_event_loop_at_no_step() -> None:
+async def test_a_broker_that_is_forgotten_or_returns_blocks_the_event_loop_at_no_step() -> None:
     disks = await cluster()
     world = disks.world
     world.die(1)

@@ -1,4 +1,4 @@
-"""The audit log says of long fields of an event only how long they are."""
+"""The audit log has the names and values of an event's fields; of a long field it has only the length."""
 
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
@@ -26,7 +26,7 @@ def test_the_partitions_of_an_answer_are_counted_and_not_written_out() -> None:
     assert detail_of(event)["partitions"] == 100_000
 
 
-def test_who_asks_is_written_out() -> None:
+def test_the_requester_is_written_in_full() -> None:
     by = Requester("User:alice", "alice", "app", 6, "10.0.0.1")
 
     detail = detail_of(DeleteTopics(by, ("t", "u")))
@@ -35,7 +35,7 @@ def test_who_asks_is_written_out() -> None:
     assert detail == {"by": who, "topics": 2}
 
 
-def test_who_asks_for_elections_reassignments_and_features_is_written_out() -> None:
+def test_the_requester_of_elections_reassignments_and_features_is_written_in_full() -> None:
     asked = (
         ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, ALICE),
         ApiPartitionReassignment(ALICE, {}),
@@ -46,24 +46,24 @@ def test_who_asks_for_elections_reassignments_and_features_is_written_out() -> N
     assert [detail_of(event)["by"] for event in asked] == [who, who, who]
 
 
-def test_a_small_reply_is_said_in_words() -> None:
+def test_a_small_reply_is_written_in_words() -> None:
     assert summary_of({"a": KafkaError.NONE, "b": KafkaError.REQUEST_TIMED_OUT}) == "a: NONE; b: REQUEST_TIMED_OUT"
     assert summary_of(None) == "done"
 
 
-def test_a_reply_says_what_is_not_as_always() -> None:
+def test_a_summary_leaves_out_fields_with_their_default_value() -> None:
     refused = TopicOutcome(Refusal(KafkaError.TOPIC_ALREADY_EXISTS, "it is there"))
     created = TopicOutcome(None, "Ab1", frozenset({1, 0}), 2)
 
-    said = summary_of(MutationReply({"orders": created, "payments": refused, "gone": TopicOutcome()}))
+    summary = summary_of(MutationReply({"orders": created, "payments": refused, "gone": TopicOutcome()}))
 
-    assert said == (
+    assert summary == (
         "outcomes orders: topic_id Ab1, partitions 0,1, replication_factor 2; "
         "payments: refusal TOPIC_ALREADY_EXISTS (it is there); gone: ok"
     )
 
 
-def test_a_partition_is_told_by_the_names_of_its_fields() -> None:
+def test_a_partition_state_is_written_with_the_names_of_its_fields() -> None:
     state = LeaderAndIsr(BrokerId(1), 0, (BrokerId(1), BrokerId(2)), 5, 2)
 
     assert summary_of(AlterPartitionReply(KafkaError.NONE, {TopicPartition("t", 0): state}, {})) == (
@@ -72,24 +72,24 @@ def test_a_partition_is_told_by_the_names_of_its_fields() -> None:
     )
 
 
-def test_what_is_empty_or_refuses_nothing_is_said() -> None:
+def test_empty_fields_and_successes_are_written_too() -> None:
     assert summary_of({"alice": None, "bob": Refusal(KafkaError.UNSUPPORTED_VERSION)}) == (
         "alice: ok; bob: UNSUPPORTED_VERSION"
     )
     assert summary_of(ControlledShutdownReply(KafkaError.NONE, frozenset())) == "error NONE, remaining none"
 
 
-def test_a_name_cannot_pass_for_the_outcome_of_another() -> None:
-    said = summary_of({"x: ok; payments": KafkaError.INVALID_TOPIC_EXCEPTION})
+def test_a_topic_name_cannot_imitate_the_outcome_of_another_topic() -> None:
+    summary = summary_of({"x: ok; payments": KafkaError.INVALID_TOPIC_EXCEPTION})
 
-    assert said == "'x: ok; payments': INVALID_TOPIC_EXCEPTION"
+    assert summary == "'x: ok; payments': INVALID_TOPIC_EXCEPTION"
 
 
-def test_a_block_of_producer_ids_is_found_in_what_is_said() -> None:
+def test_a_block_of_producer_ids_is_written_with_its_range() -> None:
     assert summary_of(ProducerIdBlock(KafkaError.NONE, 3000, 1000)) == "error NONE, start 3000, length 1000"
 
 
-def test_of_a_large_reply_only_the_size_is_given() -> None:
+def test_only_the_size_of_a_large_reply_is_written() -> None:
     many = frozenset(TopicPartition("orders", number) for number in range(100_000))
 
     assert summary_of(dict.fromkeys(many, KafkaError.NONE)) == "<100000>"

@@ -1,4 +1,4 @@
-"""A broker is relieved before somebody stops it: as by its own shutdown, or of its leaderships alone."""
+"""An operator drains a broker before it is stopped: as in a controlled shutdown, or of its leaderships alone."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def drain(*, leaders_only: bool = True, until_ms: int | None = None) -> DrainBro
 
 @pytest.fixture
 async def cluster(world: World) -> World:
-    """Broker 1 leads what others can take over, what nobody else has, and what nobody else is in sync with."""
+    """Broker 1 leads t-0, which others can lead, alone-0, which has no other replica, and short-0, whose ISR it is."""
     world.put_topic("t", {0: [1, 2, 3], 1: [2, 1]})
     world.put_topic("alone", {0: [1]})
     await world.settle()
@@ -53,7 +53,7 @@ async def test_a_whole_drain_is_the_controlled_shutdown_of_the_broker(cluster: W
     assert list(cluster.snapshot.pauses) == ["drain-1"], "which outlives a failover, as the shutdown does not"
 
 
-async def test_the_rebalance_gives_nothing_back_before_the_time_is_over(cluster: World) -> None:
+async def test_the_rebalance_returns_no_leadership_before_the_drain_ends(cluster: World) -> None:
     await cluster.call(drain())
 
     cluster.queue.put(AutoPreferredReplicaLeaderElection())
@@ -66,7 +66,7 @@ async def test_the_rebalance_gives_nothing_back_before_the_time_is_over(cluster:
     assert cluster.state("t")[0] == 1
 
 
-async def test_the_rebalance_gives_it_back_after_a_resume(cluster: World) -> None:
+async def test_the_rebalance_returns_the_leadership_after_a_resume(cluster: World) -> None:
     await cluster.call(drain())
 
     await cluster.call(Resume("drain-1", "done", "ann"))
@@ -76,7 +76,7 @@ async def test_the_rebalance_gives_it_back_after_a_resume(cluster: World) -> Non
     assert cluster.state("t")[0] == 1
 
 
-async def test_a_broker_that_registers_anew_is_drained_no_longer(cluster: World) -> None:
+async def test_a_drain_ends_when_the_broker_registers_anew(cluster: World) -> None:
     await cluster.call(drain())
     assert list(cluster.snapshot.pauses) == ["drain-1"]
 
@@ -88,7 +88,7 @@ async def test_a_broker_that_registers_anew_is_drained_no_longer(cluster: World)
     assert cluster.snapshot.pauses == {}
 
 
-async def test_a_failover_does_not_give_it_back(cluster: World) -> None:
+async def test_a_failover_does_not_return_the_leadership(cluster: World) -> None:
     await cluster.call(drain())
     cluster.zk.expire()
     after = await World(tree=cluster.tree, session_id=2).start()
@@ -100,7 +100,7 @@ async def test_a_failover_does_not_give_it_back(cluster: World) -> None:
     assert after.state("t")[0] == 2
 
 
-async def test_a_failover_gives_a_broker_nothing_back_that_was_drained_as_a_whole(cluster: World) -> None:
+async def test_a_failover_returns_no_leadership_to_a_broker_that_was_drained_as_a_whole(cluster: World) -> None:
     await cluster.call(drain(leaders_only=False))
     cluster.zk.expire()
     after = await World(tree=cluster.tree, session_id=2).start()
@@ -147,19 +147,19 @@ async def test_a_replica_on_a_broker_that_is_shutting_down_cannot_take_over(worl
     assert reply.remaining == {tp("t"): "the others in its ISR [2] are not online, or are shutting down"}
 
 
-async def test_a_broker_that_is_not_there_is_refused(world: World) -> None:
+async def test_a_drain_of_an_unregistered_broker_is_refused(world: World) -> None:
     with pytest.raises(CallRefused, match="broker 9 is not registered"):
         await world.call(DrainBroker(BrokerId(9), leaders_only=True, reason="", by="ann"))
 
 
-async def test_a_time_that_is_over_moves_nothing(cluster: World) -> None:
+async def test_a_drain_whose_end_has_passed_moves_no_leadership(cluster: World) -> None:
     with pytest.raises(CallRefused, match="over already"):
         await cluster.call(drain(until_ms=1))
 
     assert cluster.state("t")[0] == 1
 
 
-async def test_a_standby_drains_nobody(world: World) -> None:
+async def test_a_standby_drains_no_broker(world: World) -> None:
     await world.call(Resign())
 
     with pytest.raises(NotController):

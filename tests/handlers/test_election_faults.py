@@ -1,4 +1,4 @@
-"""One thing that goes wrong at each transaction of an election that somebody asked for: it is held all the same."""
+"""One fault at each transaction of a requested election: the election takes place all the same."""
 
 import pytest
 
@@ -38,7 +38,7 @@ async def two_topics() -> World:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_preferred_election_by_znode_is_held_once_whatever_goes_wrong(fault: Fault, number: int) -> None:
+async def test_a_preferred_election_by_znode_takes_place_once_despite_a_fault(fault: Fault, number: int) -> None:
     world = await two_topics()
     await kill(world, 1)
     await bring_back(world, 1)
@@ -55,7 +55,7 @@ async def test_a_preferred_election_by_znode_is_held_once_whatever_goes_wrong(fa
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_unclean_elections_that_are_allowed_at_run_time_are_held_once_whatever_goes_wrong(
+async def test_unclean_elections_that_are_allowed_at_run_time_take_place_once_despite_a_fault(
     fault: Fault, number: int
 ) -> None:
     world = await two_topics()

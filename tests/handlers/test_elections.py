@@ -1,4 +1,4 @@
-"""Elections that somebody asks for: what is answered, what is written, and what nobody loses."""
+"""Requested elections: their answers, their writes, and the requests that must not be lost."""
 
 import pytest
 
@@ -38,7 +38,7 @@ CHECK = AutoPreferredReplicaLeaderElection()
 
 
 async def led_by_the_second(*topics: str, policy: Policy | None = None) -> World:
-    """Topics on brokers 1 and 2, all in sync and led by 2; 1 is their preferred replica."""
+    """Topics on brokers 1 and 2, all in sync and led by broker 2. Broker 1 is their preferred leader."""
     world = await cluster(1, 2, policy=policy)
     for topic in topics:
         await with_topic(world, topic, 1, 2)
@@ -53,7 +53,7 @@ async def led_by_the_second(*topics: str, policy: Policy | None = None) -> World
 async def elect(
     world: World, *topics: str, kind: ElectionType = PREFERRED, trigger: ElectionTrigger = ElectionTrigger.ADMIN_CLIENT
 ) -> dict[str, object]:
-    """Ask for an election of partition 0 of these topics, or of everything."""
+    """Request an election of partition 0 of these topics, or of all partitions."""
     wanted = frozenset(map(tp, topics)) if topics else None
     outcomes = await world.call(ReplicaLeaderElection(wanted, kind, trigger))
     return {partition.topic: outcome for partition, outcome in outcomes.items()}
@@ -79,7 +79,7 @@ async def test_all_partitions_of_an_election_are_one_transaction_and_one_request
     assert world.brief(2) == [f"LeaderAndIsr({expected})", f"UpdateMetadata({expected})"]
 
 
-async def test_every_partition_has_an_answer_of_its_own() -> None:
+async def test_every_partition_has_its_own_answer() -> None:
     world = await led_by_the_second("t", "behind")
     await alter_isr(world, "behind", 2)
     await with_topic(world, "good", 2, 1)
@@ -95,7 +95,7 @@ async def test_every_partition_has_an_answer_of_its_own() -> None:
     }
 
 
-async def test_a_topic_that_is_being_deleted_is_not_elected_for() -> None:
+async def test_a_topic_that_is_being_deleted_gets_no_election() -> None:
     world = await led_by_the_second("t")
     world.context.queued_for_deletion.add("t")
 
@@ -113,7 +113,7 @@ async def test_a_partition_in_quarantine_is_answered_and_left_alone() -> None:
     }
 
 
-async def test_of_all_partitions_those_that_need_no_election_are_left_out_of_the_answer() -> None:
+async def test_an_answer_for_all_partitions_leaves_out_partitions_that_need_no_election() -> None:
     world = await led_by_the_second("t")
     await with_topic(world, "good", 2, 1)
 
@@ -130,7 +130,7 @@ async def test_an_election_that_lost_the_race_is_decided_anew_kafka_1382() -> No
     assert await elect(world, "t") == {"t": BrokerId(1)}
 
 
-async def test_a_standby_elects_nobody() -> None:
+async def test_a_standby_elects_no_leader() -> None:
     with pytest.raises(NotController):
         await elect(World(), "t")
 
@@ -164,7 +164,7 @@ async def test_an_unclean_election_is_not_needed_while_the_leader_lives() -> Non
     assert await elect(world, "t", kind=ANY_LIVE) == {"t": KafkaError.ELECTION_NOT_NEEDED}
 
 
-async def test_an_unclean_election_finds_nobody_where_nobody_lives() -> None:
+async def test_an_unclean_election_fails_without_a_live_replica() -> None:
     world = await cluster(1, 2)
     await with_topic(world, "t", 1)
     await kill(world, 1)
@@ -177,7 +177,7 @@ async def test_an_unclean_election_finds_nobody_where_nobody_lives() -> None:
     }
 
 
-async def test_an_unclean_election_prefers_the_isr_where_it_can() -> None:
+async def test_an_unclean_election_prefers_a_live_isr_member() -> None:
     world = await cluster(1, 2, 3)
     await with_topic(world, "t", 1, 2, 3)
     await alter_isr(world, "t", 1, 3)
@@ -202,7 +202,7 @@ async def test_a_request_is_served_once_and_every_later_one_too() -> None:
 
 
 @pytest.mark.parametrize("data", [b"{", b"", b'{"version":1}', b'{"version":1,"partitions":[{"topic":"t"}]}'])
-async def test_a_request_that_nobody_can_read_is_removed_and_the_next_one_served_input_24(data: bytes) -> None:
+async def test_an_unreadable_request_is_removed_and_the_next_one_served_input_24(data: bytes) -> None:
     world = await led_by_the_second("t")
 
     world.tree.put(PREFERRED_ELECTION, data)
@@ -245,7 +245,7 @@ async def test_a_request_that_waits_at_the_start_of_a_term_is_served_once_machin
     assert PREFERRED_ELECTION not in world.tree.nodes
 
 
-async def test_a_request_that_cannot_be_read_does_not_keep_anybody_from_leading_kafka_6146() -> None:
+async def test_an_unreadable_request_does_not_keep_a_controller_from_leading_kafka_6146() -> None:
     world = await led_by_the_second("t")
     world.zk.on_watch = lambda _path, _fired: None
     world.tree.put(PREFERRED_ELECTION, b"{")
@@ -258,7 +258,7 @@ async def test_a_request_that_cannot_be_read_does_not_keep_anybody_from_leading_
     assert leader(successor, "t") == (1, 2)
 
 
-async def test_a_request_for_a_partition_that_was_never_led_is_done_with_kafka_840() -> None:
+async def test_a_request_for_a_partition_that_was_never_led_is_removed_kafka_840() -> None:
     world = await led_by_the_second("t")
     world.put_topic("waiting", {0: [9]})
     await world.settle()
@@ -273,7 +273,7 @@ async def test_a_request_for_a_partition_that_was_never_led_is_done_with_kafka_8
 # -- by the timer ------------------------------------------------------------------------------------------------------
 
 
-async def test_nothing_happens_up_to_the_allowed_percentage() -> None:
+async def test_no_leader_moves_up_to_the_allowed_percentage() -> None:
     world = await led_by_the_second("t", policy=Policy(leader_imbalance_per_broker_percentage=50))
     await with_topic(world, "good", 1, 2)
     await fire(world, CHECK)
@@ -301,7 +301,7 @@ async def test_only_partitions_whose_preferred_replica_is_in_sync_are_tried_kafk
     assert world.audit.of(AlarmRecord) == []
 
 
-async def test_a_topic_that_is_being_deleted_does_not_count() -> None:
+async def test_a_topic_that_is_being_deleted_does_not_count_as_imbalanced() -> None:
     world = await led_by_the_second("t")
     world.context.queued_for_deletion.add("t")
     world.forget()
@@ -311,7 +311,7 @@ async def test_a_topic_that_is_being_deleted_does_not_count() -> None:
     assert world.zk.writes == []
 
 
-async def test_who_has_switched_it_off_is_left_in_peace() -> None:
+async def test_no_check_is_scheduled_where_auto_leader_rebalance_is_disabled() -> None:
     world = await cluster(1, policy=Policy(auto_leader_rebalance_enable=False))
 
     assert CHECK not in world.timers.fire()
@@ -332,7 +332,7 @@ async def test_a_check_that_fails_is_followed_by_the_next_one() -> None:
     assert leader(world, "t") == (1, 2)
 
 
-async def test_the_next_check_is_not_made_by_who_leads_no_longer_kafka_4360() -> None:
+async def test_a_controller_that_lost_the_role_schedules_no_check_kafka_4360() -> None:
     world = await led_by_the_second("t")
     world.timers.fire()
     world.zk.on_watch = lambda _path, _fired: None
@@ -347,7 +347,7 @@ async def test_the_next_check_is_not_made_by_who_leads_no_longer_kafka_4360() ->
     assert CHECK not in world.timers.fire()
 
 
-async def test_whoever_leads_again_after_many_expiries_looks_at_the_imbalance_again_kafka_4229() -> None:
+async def test_an_instance_that_is_elected_after_many_expiries_checks_the_imbalance_again_kafka_4229() -> None:
     world = await led_by_the_second("t")
     for session in range(2, 52):
         world.zk.expire()
@@ -367,7 +367,7 @@ async def test_whoever_leads_again_after_many_expiries_looks_at_the_imbalance_ag
 # -- by a changed configuration ----------------------------------------------------------------------------------------
 
 
-async def test_allowing_unclean_elections_of_one_topic_looks_at_no_other_kafka_6835() -> None:
+async def test_allowing_unclean_elections_of_one_topic_affects_no_other_kafka_6835() -> None:
     world = await cluster(1, 2)
     for topic in ("t", "u"):
         await with_topic(world, topic, 1, 2)

@@ -1,6 +1,6 @@
-"""One story with brokers that die, bounce and leave, and one thing that goes wrong at each of its transactions in turn.
+"""Brokers fail, bounce and leave in one sequence of events, and one fault strikes at each of its transactions in turn.
 
-Whatever goes wrong, in the end the picture equals ZooKeeper, every partition is led, and every broker was told so.
+In the end the image equals ZooKeeper, every partition has a leader, and every live broker was sent that leader.
 """
 
 import json
@@ -13,7 +13,7 @@ import pytest
 from controllerd.core.model import BrokerId, LeaderAndIsr, PartitionState, TopicPartition
 from controllerd.core.requests import LeaderAndIsrRequest, UpdateMetadataRequest
 from controllerd.errors import CallFailed, NotController, StoreUnavailable
-from controllerd.zk.access import Outcome, Transaction
+from controllerd.zk.access import Transaction, TransactionOutcome
 from events.admin import ControlledShutdown
 from events.base import Call, Reply
 from events.cluster import Expire, RegisterBrokerAndReelect
@@ -22,15 +22,15 @@ from tests.fakes.world import NODE_ID, World
 from tests.handlers.test_role import depose
 
 TRANSACTIONS = range(1, 45)
-"""At least as many as the story takes; beyond its end nothing goes wrong any more."""
+"""At least as many as the sequence has. A fault beyond its end never strikes."""
 NEW_SESSION = 77
 
 Fault = Callable[[World, int], None]
-Commit = Callable[[Transaction], Outcome]
+Commit = Callable[[Transaction], TransactionOutcome]
 
 
 async def story(world: World, fault: Fault, number: int) -> World:
-    """Topics come, brokers go and come back, a partition is added, a topic goes; ``fault`` strikes at a transaction."""
+    """Create topics, fail and restart brokers, add a partition, delete a topic; ``fault`` strikes at a transaction."""
     for broker in (1, 2, 3):
         world.register(broker)
     await world.start()
@@ -58,13 +58,13 @@ async def story(world: World, fault: Fault, number: int) -> World:
 
 
 async def leave(world: World, broker: int) -> None:
-    """A controlled shutdown; without a controller there is nobody to ask."""
+    """A controlled shutdown. Without a controller, no instance answers it."""
     if world.c.is_active:
         await ask(world, ControlledShutdown(BrokerId(broker), world.context.epochs()[BrokerId(broker)]))
 
 
 async def catch_up(world: World) -> None:
-    """Every event is handled, then each leader takes all live replicas into its ISR, and asks again as brokers do."""
+    """Handle every event; then each leader takes all live replicas into its ISR, and repeats its request once."""
     await world.settle()
     for _ in range(2):
         for tp, state in list(leaderships(world)):
@@ -76,7 +76,7 @@ async def catch_up(world: World) -> None:
 
 
 async def ask(world: World, call: Call[Reply]) -> None:
-    """Every call is answered, if only by a failure."""
+    """Send a request. Every request is answered, if only by a failure."""
     with suppress(NotController, CallFailed):
         await world.call(call)
 
@@ -89,7 +89,7 @@ def leaderships(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
 
 
 def assert_in_order(world: World) -> None:
-    """We lead, our picture is that of ZooKeeper, and every live broker knows every leader."""
+    """The instance leads, its image equals ZooKeeper, and every live broker knows every leader."""
     assert world.c.is_active
     for tp, state in leaderships(world):
         node = world.tree.nodes[f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"]
@@ -106,7 +106,7 @@ def assert_in_order(world: World) -> None:
 
 
 def assert_knows(world: World, broker: BrokerId, tp: TopicPartition, state: LeaderAndIsr) -> None:
-    """The last that this life of the broker was told of the partition is what holds."""
+    """The last request of this broker epoch about the partition has the current state."""
     epoch = world.context.epochs()[broker]
     sent = [request for request in world.channels.to(broker) if request.broker_epoch == epoch]
     metadata = [
@@ -118,11 +118,11 @@ def assert_knows(world: World, broker: BrokerId, tp: TopicPartition, state: Lead
         assert (orders[-1].leader, orders[-1].leader_epoch) == (state.leader, state.leader_epoch)
 
 
-def strike(world: World, number: int, fault: Callable[[Transaction, Commit], Outcome]) -> None:
+def strike(world: World, number: int, fault: Callable[[Transaction, Commit], TransactionOutcome]) -> None:
     """Replace the n-th transaction from now on by ``fault``."""
     commit, numbers = world.zk._commit, count(1)
 
-    def struck(transaction: Transaction) -> Outcome:
+    def struck(transaction: Transaction) -> TransactionOutcome:
         return fault(transaction, commit) if next(numbers) == number else commit(transaction)
 
     world.zk._commit = struck  # type: ignore[method-assign]
@@ -133,14 +133,14 @@ def lose_the_answer(world: World, number: int) -> None:
 
 
 def fail_unexpectedly(world: World, number: int) -> None:
-    def fault(_transaction: Transaction, _commit: Commit) -> Outcome:
+    def fault(_transaction: Transaction, _commit: Commit) -> TransactionOutcome:
         raise RuntimeError("planted")
 
     strike(world, number, fault)
 
 
 def expire(world: World, number: int, *, took_effect: bool) -> None:
-    def fault(transaction: Transaction, commit: Commit) -> Outcome:
+    def fault(transaction: Transaction, commit: Commit) -> TransactionOutcome:
         if took_effect:
             commit(transaction)
         world.zk.expire()
@@ -166,7 +166,7 @@ def expire_after(world: World, number: int) -> None:
 
 @pytest.mark.parametrize("number", TRANSACTIONS)
 @pytest.mark.parametrize("fault", [lose_the_answer, fail_unexpectedly, expire_before, expire_after])
-async def test_whatever_goes_wrong_at_a_transaction_is_made_good(fault: Fault, number: int) -> None:
+async def test_a_fault_at_any_transaction_leaves_the_cluster_in_order(fault: Fault, number: int) -> None:
     assert_in_order(await story(World(), fault, number))
 
 

@@ -124,7 +124,7 @@ async def test_without_a_good_update_nothing_is_written() -> None:
     assert world.zk.writes == []
 
 
-async def test_what_is_only_validated_is_not_written() -> None:
+async def test_an_update_that_is_only_validated_is_not_written() -> None:
     world = await cluster({"f": (1, 4)}, f=2)
 
     outcomes = await world.call(UpdateFeatures(ALICE, {"f": FeatureUpdate(3, UP)}, validate_only=True))
@@ -168,7 +168,7 @@ async def test_features_that_cannot_be_understood_are_not_overwritten() -> None:
     assert "/feature" in world.snapshot.quarantine
 
 
-async def test_a_broker_that_had_to_stay_out_comes_in_when_the_feature_goes() -> None:
+async def test_a_broker_without_a_finalized_feature_becomes_live_when_the_feature_is_deleted() -> None:
     world = await cluster({"f": (1, 4)}, {}, f=2)
     assert world.context.live == {BrokerId(1)}
 
@@ -190,7 +190,7 @@ async def test_a_standby_finalizes_nothing() -> None:
         await update(World(), f=(1, UP))
 
 
-async def test_features_that_were_mended_are_finalized_and_leave_the_quarantine() -> None:
+async def test_features_that_were_repaired_are_finalized_and_leave_the_quarantine() -> None:
     world = await cluster({"f": (1, 4)})
     world.tree.put("/feature", b"{")
     await update(world, f=(3, UP))

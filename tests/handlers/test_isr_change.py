@@ -7,7 +7,7 @@ from tests.fakes.world import World, ids, topic_id_of, tp
 
 
 async def with_isr_of_two(world: World) -> World:
-    """t-0 [1, 2, 3], led by 2 with leader epoch 1, ISR [2, 3]; 1 is back."""
+    """t-0 [1, 2, 3], led by broker 2 with leader epoch 1 and ISR [2, 3]; broker 1 has returned."""
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
     world.die(1)
@@ -26,7 +26,7 @@ def ask(world: World, isr: tuple[int, ...], *, by: int = 2, version: int = 3, **
     return AlterPartitionReceived(BrokerId(by), epoch, version, by_name, by_id)
 
 
-async def test_an_accepted_change_is_written_answered_and_told_to_everybody_without_leader_and_isr(
+async def test_an_accepted_change_is_written_answered_and_sent_to_all_live_brokers_without_leader_and_isr(
     world: World,
 ) -> None:
     await with_isr_of_two(world)
@@ -51,7 +51,7 @@ async def test_a_repeated_request_writes_nothing_and_gets_the_same_answer(world:
     assert world.channels.sent == []
 
 
-async def test_a_refused_change_is_sent_to_nobody(world: World) -> None:
+async def test_a_refused_change_is_sent_to_no_broker(world: World) -> None:
     await with_isr_of_two(world)
 
     reply = await world.call(ask(world, (2, 3, 1), leader_epoch=0))
@@ -75,7 +75,7 @@ async def test_a_leader_that_asks_again_and_again_for_a_broker_that_shuts_down_c
 async def test_a_leader_older_than_3_0_that_asks_again_and_again_for_a_broker_that_shuts_down_causes_no_requests(
     world: World,
 ) -> None:
-    """Each refusal is a write, for a newer partition epoch that its leader alone names; so its answer has to wait."""
+    """Each refusal is a write of a newer partition epoch, which the leader alone repeats. So its answer is delayed."""
     await with_isr_of_two(world)
     world.context.mark_shutting_down(BrokerId(1))
 
@@ -106,7 +106,7 @@ async def test_of_a_change_and_a_refusal_by_a_write_only_the_change_is_sent(worl
 async def test_of_several_changes_only_what_was_written_is_sent(world: World) -> None:
     await with_isr_of_two(world)
     accepted = {(topic_id_of("t"), 0): ProposedIsr(1, 1, ids(2, 3, 1))}
-    refused = {(topic_id_of("nobody knows"), 0): ProposedIsr(0, 0, ids(2))}
+    refused = {(topic_id_of("unknown topic"), 0): ProposedIsr(0, 0, ids(2))}
     epoch = world.context.epochs()[BrokerId(2)]
 
     await world.call(AlterPartitionReceived(BrokerId(2), epoch, 3, {}, accepted | refused))
@@ -114,7 +114,7 @@ async def test_of_several_changes_only_what_was_written_is_sent(world: World) ->
     assert world.brief(3) == ["UpdateMetadata(t-0 2/1 [2, 3, 1])"]
 
 
-async def test_a_stale_broker_epoch_is_refused_at_the_top_and_nobody_is_told(world: World) -> None:
+async def test_a_stale_broker_epoch_is_a_top_level_error_and_no_broker_is_sent_anything(world: World) -> None:
     await with_isr_of_two(world)
     stale = AlterPartitionReceived(BrokerId(2), 1, 3, {}, {(topic_id_of("t"), 0): ProposedIsr(1, 1, ids(2, 3, 1))})
 
@@ -124,9 +124,9 @@ async def test_a_stale_broker_epoch_is_refused_at_the_top_and_nobody_is_told(wor
     assert world.channels.sent == []
 
 
-async def test_an_unknown_topic_id_is_named_and_nobody_is_sent_anything(world: World) -> None:
+async def test_an_unknown_topic_id_is_named_and_no_broker_is_sent_anything(world: World) -> None:
     await with_isr_of_two(world)
-    unknown = topic_id_of("nobody knows")
+    unknown = topic_id_of("unknown topic")
     epoch = world.context.epochs()[BrokerId(2)]
     request = AlterPartitionReceived(BrokerId(2), epoch, 3, {}, {(unknown, 4): ProposedIsr(0, 0, ids(2))})
 
@@ -159,7 +159,7 @@ async def test_losing_the_compare_and_set_is_an_invalid_update_version(world: Wo
     assert reply.partitions == {tp("t"): KafkaError.INVALID_UPDATE_VERSION}
 
 
-async def test_a_notification_refreshes_the_isr_tells_everybody_and_is_deleted(world: World) -> None:
+async def test_a_notification_refreshes_the_isr_on_all_live_brokers_and_is_deleted(world: World) -> None:
     await with_isr_of_two(world)
     state = "/brokers/topics/t/partitions/0/state"
     world.tree.put(state, b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}')
@@ -173,7 +173,7 @@ async def test_a_notification_refreshes_the_isr_tells_everybody_and_is_deleted(w
     assert world.tree.children("/isr_change_notification") == []
 
 
-async def test_a_notification_that_cannot_be_read_is_written_down_and_removed(world: World) -> None:
+async def test_a_notification_that_cannot_be_read_is_removed(world: World) -> None:
     world.tree.put("/isr_change_notification/isr_change_0000000000", b"{")
 
     await world.settle()
@@ -182,8 +182,8 @@ async def test_a_notification_that_cannot_be_read_is_written_down_and_removed(wo
     assert world.channels.sent == []
 
 
-async def test_after_a_lost_compare_and_set_an_election_tells_the_leader_what_holds_now(world: World) -> None:
-    """KAFKA-2729: the leader waits for a newer leader epoch, and with the old picture every request would conflict."""
+async def test_after_a_lost_compare_and_set_an_election_sends_the_leader_the_current_state(world: World) -> None:
+    """KAFKA-2729: the leader waits for a newer leader epoch, and with the old image every request would conflict."""
     await with_isr_of_two(world)
     state = "/brokers/topics/t/partitions/0/state"
     foreign = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}'

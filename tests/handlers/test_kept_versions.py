@@ -1,4 +1,4 @@
-"""A protocol version that is on disk, and the answers beside it: the version rises when brokers answer, not before."""
+"""A protocol version and answers that are on disk: the version rises when brokers answer, and not before."""
 
 import json
 
@@ -13,7 +13,7 @@ OTHER = "5c0ffee0-0000-4000-8000-000000000002"
 
 
 async def left_by(book: SettingsBook, *, topic_id: str | None) -> tuple[World, Remembered]:
-    """What an instance with these settings leaves in ZooKeeper and on disk, after brokers of 3.9 have answered it."""
+    """The state of ZooKeeper and disk after an instance with these settings, which brokers of 3.9 have answered."""
     world = World(settings=book)
     world.register(1)
     world.register(2)
@@ -52,7 +52,7 @@ async def test_a_version_that_is_no_longer_configured_rises_with_a_new_term_when
     assert world.context.topic_id("orders") is not None
 
 
-async def test_a_version_that_all_brokers_had_said_is_used_by_the_next_process_from_its_first_moment() -> None:
+async def test_a_version_that_all_brokers_had_answered_is_used_by_the_next_process_from_its_first_moment() -> None:
     world = await started_after(*await left_by(SettingsBook(), topic_id=""))
 
     assert world.c.settings.current.values[PROTOCOL_VERSION] == "3.9-IV0"

@@ -1,4 +1,4 @@
-"""Partitions that are added to a topic while it is being deleted go again (KAFKA-6612)."""
+"""Partitions that are added to a topic during its deletion are removed again (KAFKA-6612)."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ TOPIC = "/brokers/topics/t"
 
 @pytest.fixture
 async def disks() -> Disks:
-    """The topic t, on brokers 1 and 2, is being deleted; broker 2 is away."""
+    """The topic t, on brokers 1 and 2, is being deleted; broker 2 is down."""
     disks = Disks(World())
     for broker in (1, 2):
         disks.world.register(broker)
@@ -56,7 +56,7 @@ async def test_an_added_partition_is_taken_out_of_the_znode_and_never_started(di
     assert disks.world.channels.sent == []
 
 
-async def test_what_else_the_znode_says_is_kept(disks: Disks) -> None:
+async def test_other_fields_of_the_znode_are_kept(disks: Disks) -> None:
     put(disks.world, {"0": [1, 2], "1": [1]}, owner="billing")
 
     await disks.settle()
@@ -64,7 +64,7 @@ async def test_what_else_the_znode_says_is_kept(disks: Disks) -> None:
     assert (znode(disks.world)["owner"], znode(disks.world)["topic_id"]) == ("billing", topic_id_of("t"))
 
 
-async def test_our_own_restoration_is_no_cause_for_another_write(disks: Disks) -> None:
+async def test_the_restored_znode_causes_no_further_write(disks: Disks) -> None:
     put(disks.world, {"0": [1, 2], "1": [1]})
 
     await disks.settle()
@@ -72,7 +72,7 @@ async def test_our_own_restoration_is_no_cause_for_another_write(disks: Disks) -
     assert [write.path for write in disks.world.zk.writes] == [TOPIC]
 
 
-async def test_a_partition_that_somebody_initialised_is_no_addition(disks: Disks) -> None:
+async def test_a_partition_with_its_own_znode_counts_as_existing(disks: Disks) -> None:
     disks.world.tree.put(f"{TOPIC}/partitions/1")
     put(disks.world, {"0": [1, 2], "1": [1], "2": [1]})
 
@@ -82,7 +82,7 @@ async def test_a_partition_that_somebody_initialised_is_no_addition(disks: Disks
     assert disks.world.channels.sent == []
 
 
-async def test_somebody_who_adds_more_meanwhile_is_overruled_as_well(disks: Disks) -> None:
+async def test_a_second_addition_in_the_meantime_is_removed_as_well(disks: Disks) -> None:
     world = disks.world
     put(world, {"0": [1, 2], "1": [1]})
     world.zk.before_transaction[1] = lambda: put(world, {"0": [1, 2], "1": [1], "2": [1]}, owner="billing")
@@ -93,7 +93,7 @@ async def test_somebody_who_adds_more_meanwhile_is_overruled_as_well(disks: Disk
     assert znode(world)["owner"] == "billing"
 
 
-async def test_a_topic_that_goes_in_between_is_left_to_whoever_deleted_it(disks: Disks) -> None:
+async def test_a_topic_that_is_removed_in_the_meantime_is_forgotten(disks: Disks) -> None:
     world = disks.world
     put(world, {"0": [1, 2], "1": [1]})
     world.zk.before_transaction[1] = lambda: world.tree.remove(TOPIC)
@@ -104,7 +104,7 @@ async def test_a_topic_that_goes_in_between_is_left_to_whoever_deleted_it(disks:
     assert "/admin/delete_topics/t" not in world.tree.nodes
 
 
-async def test_a_topic_that_becomes_unreadable_in_between_is_left_alone(disks: Disks) -> None:
+async def test_a_topic_that_becomes_unreadable_in_the_meantime_is_left_alone(disks: Disks) -> None:
     world = disks.world
     put(world, {"0": [1, 2], "1": [1]})
     world.zk.before_transaction[1] = lambda: world.tree.put(TOPIC, b"not JSON")
@@ -137,7 +137,7 @@ async def test_the_deletion_ends_as_if_nothing_had_been_added(disks: Disks) -> N
     assert disks.logs == {1: set(), 2: set()}
 
 
-async def test_what_was_added_while_nobody_led_is_deleted_with_the_rest(disks: Disks) -> None:
+async def test_a_partition_that_was_added_without_an_active_controller_is_deleted_with_the_topic(disks: Disks) -> None:
     after = successor(disks, 2)
     disks.world.zk.expire()
     put(disks.world, {"0": [1, 2], "1": [1]})

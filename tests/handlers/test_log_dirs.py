@@ -1,4 +1,4 @@
-"""Failed log directories: whom the controller asks, and for what. The scenarios of group K have the rest."""
+"""Failed log directories: the LeaderAndIsr that finds the offline replicas. The scenarios of group K have the rest."""
 
 from controllerd.core.requests import LeaderAndIsrRequest
 from events.cluster import Resync
@@ -16,7 +16,7 @@ async def two_topics(world: World) -> None:
     world.forget()
 
 
-async def test_the_question_says_nothing_new(world: World) -> None:
+async def test_the_request_to_a_broker_with_a_failed_log_directory_has_the_known_states(world: World) -> None:
     await two_topics(world)
 
     world.tree.put(PATH, NOTE)
@@ -28,7 +28,7 @@ async def test_the_question_says_nothing_new(world: World) -> None:
     assert [write.path for write in world.zk.writes] == [PATH]
 
 
-async def test_topics_that_are_being_deleted_are_not_asked_for(world: World) -> None:
+async def test_the_request_leaves_out_topics_that_are_being_deleted(world: World) -> None:
     await two_topics(world)
     world.context.queued_for_deletion.add("t")
 
@@ -38,7 +38,7 @@ async def test_topics_that_are_being_deleted_are_not_asked_for(world: World) -> 
     assert world.brief(1)[0] == "LeaderAndIsr(u-0 2/0 [2, 1])"
 
 
-async def test_several_notifications_of_a_broker_are_one_question(world: World) -> None:
+async def test_several_notifications_of_a_broker_cause_one_request(world: World) -> None:
     await two_topics(world)
     fired, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     for number in range(3):
@@ -52,7 +52,7 @@ async def test_several_notifications_of_a_broker_are_one_question(world: World) 
     assert world.tree.children("/log_dir_event_notification") == []
 
 
-async def test_a_notification_that_comes_while_another_is_served_is_served_next_kafka_5879(world: World) -> None:
+async def test_a_notification_during_the_handling_of_another_is_handled_next_kafka_5879(world: World) -> None:
     await two_topics(world)
     later = "/log_dir_event_notification/log_dir_event_0000000001"
     world.zk.before_transaction[len(world.zk.transactions) + 1] = lambda: world.tree.put(later, NOTE)
@@ -64,7 +64,7 @@ async def test_a_notification_that_comes_while_another_is_served_is_served_next_
     assert world.tree.children("/log_dir_event_notification") == []
 
 
-async def test_what_was_notified_while_the_connection_was_gone_is_asked_for_when_it_is_back(world: World) -> None:
+async def test_a_notification_during_a_lost_connection_is_handled_after_the_reconnect(world: World) -> None:
     await two_topics(world)
     fired, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     world.tree.put(PATH, NOTE)
@@ -77,7 +77,7 @@ async def test_what_was_notified_while_the_connection_was_gone_is_asked_for_when
     assert PATH not in world.tree.nodes
 
 
-async def test_a_standby_asks_nobody() -> None:
+async def test_a_standby_reads_no_notification() -> None:
     world = World()
 
     world.queue.put(LogDirEventNotification())

@@ -1,4 +1,4 @@
-"""Operators pause the rebalance and deletions: it ends by itself, survives a failover, and is never guessed."""
+"""Operators pause the rebalance and deletions: a pause ends by itself, survives a failover, and is never guessed."""
 
 import json
 
@@ -22,8 +22,8 @@ def pause(world: World, what: str = "deletions", for_ms: int = HOUR_MS) -> Pause
     return Pause(what, world.clock.now_ms() + for_ms, "a freeze", "ann")
 
 
-def later(world: World, ms: int) -> None:
-    """So much time goes by, and the timers that are due by then."""
+def advance(world: World, ms: int) -> None:
+    """Advance the clock, and queue the events that are due by then."""
     world.clock.now += ms / 1000
     for event in world.timers.fire(ms / 1000):
         world.queue.put(event)
@@ -46,7 +46,7 @@ async def disks() -> Disks:
 # -- the pause itself --------------------------------------------------------------------------------------------------
 
 
-async def test_a_pause_is_in_zookeeper_and_in_the_picture(world: World) -> None:
+async def test_a_pause_is_in_zookeeper_and_in_the_snapshot(world: World) -> None:
     asked = pause(world)
 
     answer = await world.call(asked)
@@ -62,7 +62,7 @@ async def test_a_pause_is_in_zookeeper_and_in_the_picture(world: World) -> None:
     }
 
 
-async def test_resuming_says_what_ended_and_leaves_no_znode(world: World) -> None:
+async def test_a_resume_returns_the_pause_that_ended_and_leaves_no_znode(world: World) -> None:
     asked = pause(world, "auto-rebalance")
     await world.call(asked)
 
@@ -78,21 +78,21 @@ async def test_a_pause_ends_by_itself_even_when_a_longer_one_began_first(world: 
     await world.call(pause(world, "auto-rebalance", 2 * HOUR_MS))
     await world.call(pause(world, "deletions", HOUR_MS))
 
-    later(world, HOUR_MS)
+    advance(world, HOUR_MS)
     await world.settle()
 
     assert list(world.snapshot.pauses) == ["auto-rebalance"]
 
 
 @pytest.mark.parametrize("for_ms", [0, -1, LONGEST_MS + 1])
-async def test_a_time_that_is_over_or_too_far_away_is_refused(world: World, for_ms: int) -> None:
+async def test_a_pause_that_would_end_in_the_past_or_too_late_is_refused(world: World, for_ms: int) -> None:
     with pytest.raises(CallRefused, match="give a time within 7 days"):
         await world.call(pause(world, "deletions", for_ms))
 
     assert world.snapshot.pauses == {}
 
 
-async def test_what_cannot_be_paused_or_resumed_is_refused_with_what_can(world: World) -> None:
+async def test_an_unknown_operation_is_refused_with_the_names_of_the_known_ones(world: World) -> None:
     with pytest.raises(CallRefused, match="auto-rebalance and deletions"):
         await world.call(pause(world, "elections"))
     with pytest.raises(CallRefused, match="drain-<broker id>"):
@@ -124,7 +124,7 @@ async def test_a_pause_survives_a_failover_and_one_that_ran_out_meanwhile_does_n
     assert list(after.world.snapshot.pauses) == ["deletions"]
 
 
-async def test_a_znode_that_nobody_understands_is_left_and_holds_deletions(disks: Disks) -> None:
+async def test_a_znode_that_cannot_be_understood_is_left_alone_and_holds_deletions(disks: Disks) -> None:
     disks.world.tree.put(PATH, b"rubbish")
     disks.world.zk.expire()
     after = await successor(disks, 2).start()
@@ -139,7 +139,7 @@ async def test_a_znode_that_nobody_understands_is_left_and_holds_deletions(disks
     assert after.tree.nodes[PATH].data == b"rubbish"
 
 
-async def test_when_the_znode_is_gone_deletions_go_on(disks: Disks) -> None:
+async def test_deletions_continue_when_the_znode_is_gone(disks: Disks) -> None:
     disks.world.tree.put(PATH, b"rubbish")
     disks.world.zk.expire()
     after = successor(disks, 2)
@@ -148,7 +148,7 @@ async def test_when_the_znode_is_gone_deletions_go_on(disks: Disks) -> None:
     await after.settle()
 
     after.world.tree.remove(PATH)
-    later(after.world, 10_000)
+    advance(after.world, 10_000)
     await after.settle()
 
     assert "t" not in after.world.context.topics
@@ -158,7 +158,7 @@ async def test_when_the_znode_is_gone_deletions_go_on(disks: Disks) -> None:
 # -- deletions ---------------------------------------------------------------------------------------------------------
 
 
-async def test_while_deletions_are_paused_a_topic_goes_on_and_its_marker_stays(disks: Disks) -> None:
+async def test_while_deletions_are_paused_a_topic_is_served_and_its_marker_stays(disks: Disks) -> None:
     world = disks.world
     await world.call(pause(world))
     disks.forget()
@@ -173,7 +173,7 @@ async def test_while_deletions_are_paused_a_topic_goes_on_and_its_marker_stays(d
     assert view.held_up_by == "paused by ann until 1970-01-01T01:16:40Z: a freeze"
 
 
-async def test_a_topic_that_waits_gets_another_leader_as_any_other(disks: Disks) -> None:
+async def test_a_topic_whose_deletion_is_paused_gets_another_leader(disks: Disks) -> None:
     world = disks.world
     await world.call(pause(world))
     world.tree.put("/admin/delete_topics/t")
@@ -185,7 +185,7 @@ async def test_a_topic_that_waits_gets_another_leader_as_any_other(disks: Disks)
     assert world.state("t")[0] == 2
 
 
-async def test_deletions_go_on_when_they_are_resumed(disks: Disks) -> None:
+async def test_deletions_continue_when_they_are_resumed(disks: Disks) -> None:
     await disks.world.call(pause(disks.world))
     disks.world.tree.put("/admin/delete_topics/t")
     await disks.settle()
@@ -198,18 +198,18 @@ async def test_deletions_go_on_when_they_are_resumed(disks: Disks) -> None:
     assert disks.world.snapshot.deletions == {}
 
 
-async def test_deletions_go_on_when_the_time_is_over(disks: Disks) -> None:
+async def test_deletions_continue_when_the_pause_has_ended(disks: Disks) -> None:
     await disks.world.call(pause(disks.world))
     disks.world.tree.put("/admin/delete_topics/t")
     await disks.settle()
 
-    later(disks.world, HOUR_MS)
+    advance(disks.world, HOUR_MS)
     await disks.settle()
 
     assert "t" not in disks.world.context.topics
 
 
-async def test_a_marker_that_is_taken_back_meanwhile_deletes_nothing(disks: Disks) -> None:
+async def test_a_marker_that_is_removed_during_the_pause_deletes_nothing(disks: Disks) -> None:
     await disks.world.call(pause(disks.world))
     disks.world.tree.put("/admin/delete_topics/t")
     await disks.settle()
@@ -223,7 +223,7 @@ async def test_a_marker_that_is_taken_back_meanwhile_deletes_nothing(disks: Disk
     assert disks.world.snapshot.deletions == {}
 
 
-async def test_what_brokers_were_told_they_do_but_the_topic_stays_in_zookeeper(disks: Disks) -> None:
+async def test_brokers_delete_replicas_they_were_asked_to_but_the_topic_stays_in_zookeeper(disks: Disks) -> None:
     world = disks.world
     disks.silent = {1, 2, 3}
     world.tree.put("/admin/delete_topics/t")
@@ -260,7 +260,7 @@ async def test_a_deletion_that_had_begun_is_not_undone_by_a_failover_in_the_paus
 
 
 async def out_of_balance(world: World) -> World:
-    """Topic t is led by 2, though 1 is preferred and in sync."""
+    """Topic t is led by broker 2, though broker 1 is preferred and in sync."""
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
     path = "/brokers/topics/t/partitions/0/state"
@@ -273,7 +273,7 @@ async def out_of_balance(world: World) -> World:
     return after
 
 
-async def test_the_periodic_rebalance_does_nothing_and_comes_again(world: World) -> None:
+async def test_the_periodic_rebalance_moves_no_leader_and_stays_scheduled(world: World) -> None:
     after = await out_of_balance(world)
     await after.call(pause(after, "auto-rebalance"))
     after.timers.clear()
@@ -285,7 +285,7 @@ async def test_the_periodic_rebalance_does_nothing_and_comes_again(world: World)
     assert AutoPreferredReplicaLeaderElection() in after.timers.fire()
 
 
-async def test_an_election_that_somebody_asks_for_is_held_all_the_same(world: World) -> None:
+async def test_an_election_by_request_takes_place_during_a_pause(world: World) -> None:
     after = await out_of_balance(world)
     await after.call(pause(after, "auto-rebalance"))
     asked = ReplicaLeaderElection(frozenset({tp("t")}), ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, ALICE)

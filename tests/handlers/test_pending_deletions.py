@@ -1,4 +1,4 @@
-"""Replicas that brokers missed to delete: they are told when they are back, and never lose what is assigned to them."""
+"""Pending replica deletions: a broker that returns is sent them, and never deletes a replica that is assigned to it."""
 
 import json
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ from tests.fakes.reassigning import reassign
 from tests.fakes.world import World, topic_id_of, tp
 
 THREE = BrokerId(3)
-Owed = Mapping[TopicPartition, str | None]
+DeletionsByPartition = Mapping[TopicPartition, str | None]
 
 
 @pytest.fixture
 async def disks() -> Disks:
-    """Brokers 1 and 2, a controller, and topics; broker 3 is away and once had replicas of all of them."""
+    """Brokers 1 and 2, a controller, and topics; broker 3 is down and once had replicas of all of them."""
     disks = Disks(World())
     for broker in (1, 2):
         disks.world.register(broker)
@@ -41,7 +41,7 @@ async def disks() -> Disks:
     return disks
 
 
-async def owe(disks: Disks, *topics: str) -> None:
+async def add_pending(disks: Disks, *topics: str) -> None:
     await disks.world.c.pending_deletions.add({THREE: [tp(topic) for topic in topics]})
     disks.forget()
 
@@ -50,14 +50,14 @@ def stopped(world: World, broker: int) -> list[str]:
     return [request for request in world.brief(broker) if request.startswith("StopReplica")]
 
 
-def written(world: World) -> Owed:
-    """What broker 3 owes by ZooKeeper."""
+def written(world: World) -> DeletionsByPartition:
+    """The pending deletions of broker 3 that ZooKeeper has."""
     node = world.tree.nodes.get(paths.pending_deletions(THREE))
     return {} if node is None else codecs.decode_pending_deletions(THREE, node.data)
 
 
-async def test_a_broker_that_is_back_deletes_what_it_missed_history_58c(disks: Disks) -> None:
-    await owe(disks, "gone", "moved")
+async def test_a_broker_that_returns_deletes_the_replicas_it_missed_history_58c(disks: Disks) -> None:
+    await add_pending(disks, "gone", "moved")
 
     disks.world.register(3)
     await disks.settle()
@@ -67,8 +67,8 @@ async def test_a_broker_that_is_back_deletes_what_it_missed_history_58c(disks: D
     assert written(disks.world) == {}
 
 
-async def test_a_debt_stays_until_the_broker_has_answered(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_pending_deletion_stays_until_the_broker_has_answered(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.silent = {3}
 
     disks.world.register(3)
@@ -78,7 +78,7 @@ async def test_a_debt_stays_until_the_broker_has_answered(disks: Disks) -> None:
 
 
 async def test_a_replica_that_is_assigned_to_the_broker_again_is_never_deleted(disks: Disks) -> None:
-    await owe(disks, "back")
+    await add_pending(disks, "back")
 
     disks.world.register(3)
     await disks.settle()
@@ -104,11 +104,11 @@ async def test_a_replica_of_a_topic_that_was_created_anew_is_never_deleted(disks
 # -- of an earlier topic of that name ----------------------------------------------------------------------------------
 
 
-async def owe_earlier(disks: Disks, topic_id: str | None = None) -> None:
-    """Broker 3 is back and has "back" of an earlier topic, and no answer of it was heard yet."""
-    owed = {tp("back"): topic_id or topic_id_of("an older one")}
-    await disks.world.c.store.pending_deletions.write_pending_deletions({THREE: owed})
-    disks.world.context.pending_deletions.set(THREE, owed)
+async def add_pending_of_earlier_topic(disks: Disks, topic_id: str | None = None) -> None:
+    """Broker 3 has returned with a replica of an earlier topic "back", and has not answered yet."""
+    pending = {tp("back"): topic_id or topic_id_of("an older one")}
+    await disks.world.c.store.pending_deletions.write_pending_deletions({THREE: pending})
+    disks.world.context.pending_deletions.set(THREE, pending)
     disks.silent = {3}
     disks.world.register(3)
     await disks.settle()
@@ -116,7 +116,7 @@ async def owe_earlier(disks: Disks, topic_id: str | None = None) -> None:
 
 
 def answer(world: World, error: KafkaError, epoch: int = 0) -> LeaderAndIsrResponseReceived:
-    """Of broker 3 to the LeaderAndIsr of "back"."""
+    """The response of broker 3 to the LeaderAndIsr of "back"."""
     errors = {} if error is KafkaError.NONE else {tp("back"): error}
     at = epoch or world.context.epochs()[THREE]
     return LeaderAndIsrResponseReceived(THREE, at, world.context.epoch, KafkaError.NONE, errors, {tp("back")})
@@ -125,10 +125,10 @@ def answer(world: World, error: KafkaError, epoch: int = 0) -> LeaderAndIsrRespo
 REFUSED = KafkaError.INCONSISTENT_TOPIC_ID
 
 
-async def test_a_broker_that_has_an_earlier_topic_deletes_it_and_begins_anew_with_a_newer_leader_epoch(
+async def test_a_replica_of_an_earlier_topic_is_deleted_and_begins_anew_with_a_newer_leader_epoch(
     disks: Disks,
 ) -> None:
-    await owe_earlier(disks)
+    await add_pending_of_earlier_topic(disks)
     before = disks.world.context.leadership(tp("back"))
     assert before is not None
     disks.silent = set()
@@ -150,9 +150,9 @@ async def test_a_broker_that_has_an_earlier_topic_deletes_it_and_begins_anew_wit
     assert written(disks.world) == {}
 
 
-async def test_the_order_is_given_once_in_a_life_of_the_broker(disks: Disks) -> None:
-    """A second refusal may be older than the first order: by now the broker may have the present topic."""
-    await owe_earlier(disks)
+async def test_the_deletion_is_sent_once_per_broker_epoch(disks: Disks) -> None:
+    """A second refusal may be older than the first StopReplica: by now the broker may have the present topic."""
+    await add_pending_of_earlier_topic(disks)
     for _ in range(2):
         disks.world.queue.put(answer(disks.world, REFUSED))
     await disks.settle()
@@ -167,8 +167,8 @@ async def test_the_order_is_given_once_in_a_life_of_the_broker(disks: Disks) -> 
     assert len(stopped(disks.world, 3)) == 1
 
 
-async def test_nothing_is_deleted_unless_the_broker_says_that_it_has_another_topic(disks: Disks) -> None:
-    await owe_earlier(disks)
+async def test_no_replica_is_deleted_unless_the_broker_answers_that_it_has_another_topic(disks: Disks) -> None:
+    await add_pending_of_earlier_topic(disks)
 
     disks.world.queue.put(answer(disks.world, KafkaError.KAFKA_STORAGE_ERROR))
     await disks.settle()
@@ -176,8 +176,8 @@ async def test_nothing_is_deleted_unless_the_broker_says_that_it_has_another_top
     assert not any("delete" in request for request in stopped(disks.world, 3))
 
 
-async def test_who_begins_the_present_topic_has_nothing_of_the_earlier_one(disks: Disks) -> None:
-    await owe_earlier(disks)
+async def test_a_broker_that_accepts_the_present_topic_has_no_replica_of_the_earlier_one(disks: Disks) -> None:
+    await add_pending_of_earlier_topic(disks)
 
     disks.world.queue.put(answer(disks.world, KafkaError.NONE))
     await disks.settle()
@@ -186,10 +186,14 @@ async def test_who_begins_the_present_topic_has_nothing_of_the_earlier_one(disks
     assert stopped(disks.world, 3) == []
 
 
-@pytest.mark.parametrize("why", ["owes the present one", "in the ISR", "an earlier life", "not led", "in quarantine"])
+@pytest.mark.parametrize(
+    "why", ["deletion of the present one pending", "in the ISR", "an earlier broker epoch", "not led", "in quarantine"]
+)
 async def test_an_assigned_replica_is_not_deleted_in_doubt(disks: Disks, why: str) -> None:
     world = disks.world
-    await owe_earlier(disks, topic_id_of("back") if why == "owes the present one" else None)
+    await add_pending_of_earlier_topic(
+        disks, topic_id_of("back") if why == "deletion of the present one pending" else None
+    )
     state = world.context.leadership(tp("back"))
     assert state is not None
     match why:
@@ -201,7 +205,7 @@ async def test_an_assigned_replica_is_not_deleted_in_doubt(disks: Disks, why: st
             world.context.put_in_quarantine(tp("back").state_path, "not JSON")
         case _:
             pass
-    epoch = world.context.epochs()[THREE] - 1 if why == "an earlier life" else 0
+    epoch = world.context.epochs()[THREE] - 1 if why == "an earlier broker epoch" else 0
 
     world.queue.put(answer(world, REFUSED, epoch))
     await disks.settle()
@@ -213,8 +217,8 @@ async def test_an_assigned_replica_is_not_deleted_in_doubt(disks: Disks, why: st
 
 
 @pytest.mark.parametrize("data", [b"not JSON", b'{"version":3,"partitions":{"0":[1,1]}}'])
-async def test_what_nobody_understands_may_be_assigned_to_the_broker(disks: Disks, data: bytes) -> None:
-    await owe(disks, "odd")
+async def test_a_replica_of_an_unreadable_topic_may_be_assigned_to_the_broker(disks: Disks, data: bytes) -> None:
+    await add_pending(disks, "odd")
     disks.world.tree.put("/brokers/topics/odd", data)
     await disks.settle()
 
@@ -225,8 +229,8 @@ async def test_what_nobody_understands_may_be_assigned_to_the_broker(disks: Disk
     assert written(disks.world).keys() == {tp("odd")}
 
 
-async def test_a_replica_that_is_in_the_isr_is_never_deleted_though_nobody_assigns_it(disks: Disks) -> None:
-    await owe(disks, "moved")
+async def test_an_isr_member_is_never_deleted_though_no_assignment_names_it(disks: Disks) -> None:
+    await add_pending(disks, "moved")
     state = disks.world.context.leadership(tp("moved"))
     assert state is not None
     disks.world.context.set_leadership(tp("moved"), state._replace(isr=(*state.isr, THREE)))
@@ -238,9 +242,9 @@ async def test_a_replica_that_is_in_the_isr_is_never_deleted_though_nobody_assig
     assert written(disks.world).keys() == {tp("moved")}
 
 
-async def test_a_replica_is_never_deleted_while_nobody_can_read_who_is_in_the_isr(disks: Disks) -> None:
-    """An override may have ended between the assignment and the ISR, and the broker be the last one in sync."""
-    await owe(disks, "moved")
+async def test_a_replica_is_never_deleted_while_its_isr_cannot_be_read(disks: Disks) -> None:
+    """An override may have failed between the assignment and the ISR: the broker may be the last ISR member."""
+    await add_pending(disks, "moved")
     disks.world.tree.put(tp("moved").state_path, b"not JSON")
 
     after = successor(disks, 2)
@@ -254,11 +258,11 @@ async def test_a_replica_is_never_deleted_while_nobody_can_read_who_is_in_the_is
     assert written(after.world).keys() == {tp("moved")}
 
 
-@pytest.mark.parametrize(("isr", "is_told"), [((1, 2), True), ((3,), False)])
-async def test_what_is_owed_is_judged_anew_when_the_isr_can_be_read_again(
-    disks: Disks, isr: tuple[int, ...], is_told: bool
+@pytest.mark.parametrize(("isr", "is_sent"), [((1, 2), True), ((3,), False)])
+async def test_a_pending_deletion_is_judged_again_when_the_isr_can_be_read_again(
+    disks: Disks, isr: tuple[int, ...], is_sent: bool
 ) -> None:
-    await owe(disks, "moved")
+    await add_pending(disks, "moved")
     sound = json.loads(disks.world.tree.nodes[tp("moved").state_path].data or b"")
     disks.world.tree.put(tp("moved").state_path, b"not JSON")
     after = successor(disks, 2)
@@ -270,12 +274,12 @@ async def test_what_is_owed_is_judged_anew_when_the_isr_can_be_read_again(
     after.world.queue.put(QuarantineCheck())
     await after.settle()
 
-    assert bool(stopped(after.world, 3)) is is_told
+    assert bool(stopped(after.world, 3)) is is_sent
 
 
 async def back_in_doubt(disks: Disks, *topics: str) -> Disks:
-    """Broker 3 owes "moved" and is back, and the next controller cannot read the states of these topics."""
-    await owe(disks, "moved")
+    """Broker 3 has a pending deletion of "moved" and returns. The next controller cannot read these topics' states."""
+    await add_pending(disks, "moved")
     for topic in topics:
         disks.world.tree.put(tp(topic).state_path, b"not JSON")
     after = successor(disks, 2)
@@ -286,7 +290,7 @@ async def back_in_doubt(disks: Disks, *topics: str) -> Disks:
     return after
 
 
-async def test_what_is_owed_of_a_topic_is_deleted_when_the_topic_goes_with_a_state_that_nobody_can_read(
+async def test_a_pending_deletion_with_an_unreadable_state_is_sent_when_its_topic_is_gone(
     disks: Disks,
 ) -> None:
     after = await back_in_doubt(disks, "moved")
@@ -298,7 +302,7 @@ async def test_what_is_owed_of_a_topic_is_deleted_when_the_topic_goes_with_a_sta
     assert written(after.world) == {}
 
 
-async def test_what_is_owed_waits_for_its_own_state_when_another_topic_goes(disks: Disks) -> None:
+async def test_a_pending_deletion_waits_for_its_own_state_when_another_topic_is_deleted(disks: Disks) -> None:
     after = await back_in_doubt(disks, "moved", "back")
 
     after.world.tree.remove("/brokers/topics/back")
@@ -309,8 +313,8 @@ async def test_what_is_owed_waits_for_its_own_state_when_another_topic_goes(disk
     assert written(after.world).keys() == {tp("moved")}
 
 
-async def test_what_is_owed_of_a_topic_is_judged_when_its_znode_can_be_understood_again(disks: Disks) -> None:
-    await owe(disks, "odd")
+async def test_a_pending_deletion_is_judged_when_the_topic_znode_can_be_understood_again(disks: Disks) -> None:
+    await add_pending(disks, "odd")
     disks.world.tree.put("/brokers/topics/odd", b"not JSON")
     await disks.settle()
     disks.world.register(3)
@@ -325,12 +329,12 @@ async def test_what_is_owed_of_a_topic_is_judged_when_its_znode_can_be_understoo
 
 
 @pytest.mark.parametrize(
-    ("assignment", "epoch"), [([1, 1], 0), ([4], -1)], ids=["a broker twice", "a stranger is being added"]
+    ("assignment", "epoch"), [([1, 1], 0), ([4], -1)], ids=["a broker twice", "an unassigned broker is being added"]
 )
-async def test_what_is_owed_of_a_partition_is_judged_when_its_assignment_can_be_understood_again(
+async def test_a_pending_deletion_is_judged_when_the_assignment_can_be_understood_again(
     disks: Disks, assignment: list[int], epoch: int
 ) -> None:
-    await owe(disks, "odd")
+    await add_pending(disks, "odd")
     node = {"version": 2, "partitions": {"0": assignment}, "adding_replicas": {"0": [5]}, "removing_replicas": {}}
     disks.world.tree.put("/brokers/topics/odd", json.dumps(node).encode())
     disks.world.register(3)
@@ -344,12 +348,14 @@ async def test_what_is_owed_of_a_partition_is_judged_when_its_assignment_can_be_
     assert stopped(disks.world, 3) == [f"StopReplica(odd-0 {epoch} delete)"]
 
 
-async def test_what_is_owed_of_an_earlier_topic_waits_for_nothing_that_was_wrong_with_that_topic(disks: Disks) -> None:
+async def test_a_pending_deletion_of_an_earlier_topic_does_not_wait_for_the_quarantine_of_that_topic(
+    disks: Disks,
+) -> None:
     disks.world.put_topic("moved", {0: [1, 2], 1: [1, 2]})
     await disks.settle()
     await disks.world.c.pending_deletions.add({THREE: [tp("moved", 1)]})
     disks.world.tree.put(tp("moved", 1).state_path, b"not JSON")
-    disks.world.bounce(2)  # so that somebody looks
+    disks.world.bounce(2)  # so that the controller reads the state
     await disks.settle()
     assert tp("moved", 1).state_path in disks.world.context.quarantine
 
@@ -363,8 +369,8 @@ async def test_what_is_owed_of_an_earlier_topic_waits_for_nothing_that_was_wrong
     assert stopped(disks.world, 3) == ["StopReplica(moved-1 -1 delete)"]
 
 
-async def test_a_topic_that_is_mended_asks_for_nothing_that_is_owed_of_others(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_repaired_topic_sends_no_pending_deletion_of_other_topics(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.silent = {3}
     disks.world.register(3)
     disks.world.tree.put("/brokers/topics/odd", b"not JSON")
@@ -377,8 +383,8 @@ async def test_a_topic_that_is_mended_asks_for_nothing_that_is_owed_of_others(di
     assert stopped(disks.world, 3) == []
 
 
-async def test_a_topic_with_the_id_of_another_is_not_mended_by_every_new_topic(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_new_topic_does_not_release_a_topic_with_the_id_of_another(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.silent = {3}
     disks.world.register(3)
     disks.world.put_topic("twin", {0: [1, 2]}, topic_id_of("moved"))
@@ -391,11 +397,11 @@ async def test_a_topic_with_the_id_of_another_is_not_mended_by_every_new_topic(d
     assert stopped(disks.world, 3) == []
 
 
-@pytest.mark.parametrize("is_broken_between", [False, True], ids=["at once", "after a znode that nobody understands"])
-async def test_what_somebody_assigns_again_by_hand_is_going_until_the_broker_has_answered(
+@pytest.mark.parametrize("is_broken_between", [False, True], ids=["at once", "after an unreadable znode"])
+async def test_a_replica_that_an_operator_assigns_again_is_being_deleted_until_the_broker_has_answered(
     disks: Disks, is_broken_between: bool
 ) -> None:
-    """The order to delete it still waits for the broker: whoever elected it would elect an empty replica."""
+    """The StopReplica is still in flight: an election of this replica would elect an empty one."""
     world = disks.world
     world.register(3)
     world.put_topic("away", {0: [3, 1, 2]})
@@ -418,7 +424,9 @@ async def test_what_somebody_assigns_again_by_hand_is_going_until_the_broker_has
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "silent"])
-async def test_a_debt_outlives_an_edit_by_hand_that_is_taken_back(disks: Disks, is_away: bool) -> None:
+async def test_a_pending_deletion_survives_an_edit_of_the_assignment_that_is_reverted(
+    disks: Disks, is_away: bool
+) -> None:
     world = disks.world
     world.register(3)
     world.put_topic("away", {0: [3, 1, 2]})
@@ -444,7 +452,7 @@ async def test_a_debt_outlives_an_edit_by_hand_that_is_taken_back(disks: Disks, 
     assert written(world) == {}
 
 
-async def test_a_replica_that_was_ordered_to_go_and_came_back_by_hand_may_lead_once_the_broker_has_answered(
+async def test_a_replica_that_was_stopped_and_assigned_again_may_lead_once_the_broker_has_answered(
     disks: Disks,
 ) -> None:
     world = disks.world
@@ -467,8 +475,8 @@ async def test_a_replica_that_was_ordered_to_go_and_came_back_by_hand_may_lead_o
     assert not world.context.pending_deletions.is_going(THREE, tp("away"))
 
 
-async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_pending_deletion_of_a_broker_that_is_still_down_waits(disks: Disks) -> None:
+    await add_pending(disks, "gone")
 
     disks.world.register(4)
     await disks.settle()
@@ -477,8 +485,8 @@ async def test_a_debt_of_a_broker_that_is_still_away_waits(disks: Disks) -> None
     assert written(disks.world).keys() == {tp("gone")}
 
 
-async def test_the_next_controller_asks_for_what_is_owed(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_the_next_controller_sends_pending_deletions(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     after = successor(disks, 2)
     disks.world.zk.expire()
     after.world.register(3)
@@ -489,8 +497,8 @@ async def test_the_next_controller_asks_for_what_is_owed(disks: Disks) -> None:
     assert written(after.world) == {}
 
 
-async def test_a_failed_deletion_of_a_debt_is_asked_for_again(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_pending_deletion_that_fails_is_sent_again(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.refusing[3] = KafkaError.KAFKA_STORAGE_ERROR
     disks.world.register(3)
     await disks.settle()
@@ -503,8 +511,8 @@ async def test_a_failed_deletion_of_a_debt_is_asked_for_again(disks: Disks) -> N
     assert written(disks.world) == {}
 
 
-async def test_a_broker_that_was_never_told_is_told_again_when_it_bounces(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_pending_deletion_without_an_answer_is_sent_again_after_a_bounce(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.silent = {3}
     disks.world.register(3)
     await disks.settle()
@@ -516,8 +524,8 @@ async def test_a_broker_that_was_never_told_is_told_again_when_it_bounces(disks:
     assert written(disks.world) == {}
 
 
-async def test_an_answer_of_an_earlier_life_settles_nothing(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_an_answer_of_an_earlier_broker_epoch_clears_no_pending_deletion(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.silent = {3}
     epoch = disks.world.register(3)
     await disks.settle()
@@ -531,7 +539,7 @@ async def test_an_answer_of_an_earlier_life_settles_nothing(disks: Disks) -> Non
     assert written(disks.world).keys() == {tp("gone")}
 
 
-async def test_many_debts_are_one_request(disks: Disks) -> None:
+async def test_many_pending_deletions_are_one_request(disks: Disks) -> None:
     await disks.world.c.pending_deletions.add({THREE: [tp("gone", partition) for partition in range(2500)]})
     disks.forget()
 
@@ -543,7 +551,7 @@ async def test_many_debts_are_one_request(disks: Disks) -> None:
     assert written(disks.world) == {}
 
 
-async def test_a_debt_that_cannot_be_understood_stops_nobody(disks: Disks) -> None:
+async def test_pending_deletions_that_cannot_be_understood_keep_no_controller_from_leading(disks: Disks) -> None:
     disks.world.tree.put(paths.pending_deletions(THREE), json.dumps({"version": "?"}).encode())
     after = successor(disks, 2)
     disks.world.zk.expire()
@@ -554,8 +562,8 @@ async def test_a_debt_that_cannot_be_understood_stops_nobody(disks: Disks) -> No
     assert after.world.context.pending_deletions.brokers() == []
 
 
-async def test_a_deletion_that_somebody_waits_for_is_retried_as_soon_as_if_nothing_was_owed(disks: Disks) -> None:
-    await owe(disks, "gone")
+async def test_a_topic_deletion_is_retried_as_soon_as_without_pending_deletions(disks: Disks) -> None:
+    await add_pending(disks, "gone")
     disks.refusing[3] = KafkaError.KAFKA_STORAGE_ERROR
     disks.world.register(3)
     await disks.settle()

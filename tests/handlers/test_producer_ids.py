@@ -1,4 +1,4 @@
-"""Blocks of producer ids: disjoint, increasing, compared."""
+"""Blocks of producer ids are disjoint and increase, and each is a compare-and-set."""
 
 import json
 
@@ -26,7 +26,7 @@ async def test_blocks_follow_each_other_and_are_written_as_brokers_read_them(wor
     assert written == {"version": 1, "broker": 2, "block_start": "1000", "block_end": "1999"}
 
 
-async def test_a_block_that_somebody_else_took_meanwhile_is_not_given_again(world: World) -> None:
+async def test_a_block_that_another_controller_took_in_the_meantime_is_not_given_again(world: World) -> None:
     await world.call(ask(world))
     foreign = b'{"version":1,"broker":3,"block_start":"1000","block_end":"1999"}'
     world.zk.before_transaction[len(world.zk.transactions) + 1] = lambda: world.tree.put(PATH, foreign)
@@ -48,7 +48,7 @@ async def test_an_unknown_broker_is_refused(world: World) -> None:
     assert block.error is KafkaError.BROKER_ID_NOT_REGISTERED
 
 
-async def test_our_own_block_needs_no_registration(world: World) -> None:
+async def test_the_block_of_controllerd_itself_needs_no_registration(world: World) -> None:
     block = await world.call(AllocateProducerIds(BrokerId(NODE_ID), -1))
 
     assert block == ProducerIdBlock(KafkaError.NONE, 0, 1000)

@@ -34,7 +34,7 @@ async def test_a_deletion_is_as_old_as_its_request(world: World) -> None:
     assert world.snapshot.progress.deletions == {"t": Age(5_000_000)}
 
 
-async def test_what_was_there_before_the_term_is_older_than_that(world: World) -> None:
+async def test_a_reassignment_from_before_the_term_is_older_than_the_term(world: World) -> None:
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
     await reassign(world, {tp("t"): [1, 3]})

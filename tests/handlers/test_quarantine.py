@@ -1,4 +1,4 @@
-"""States in quarantine that are mended while something else goes on."""
+"""States in quarantine that are repaired while their topic is being deleted."""
 
 import pytest
 
@@ -34,17 +34,19 @@ async def after() -> Disks:
     return after
 
 
-async def test_a_mended_state_brings_no_replica_back_that_is_being_deleted(after: Disks) -> None:
+async def test_a_repaired_state_starts_no_replica_that_is_being_deleted(after: Disks) -> None:
     """A broker that has deleted its replica would begin it anew, and keep it when the topic is gone."""
-    told = {broker: len(after.world.brief(broker)) for broker in (1, 2, 3)}
+    requests_before = {broker: len(after.world.brief(broker)) for broker in (1, 2, 3)}
     after.world.queue.put(QuarantineCheck())
     await after.settle()
 
-    assert [line for b in told for line in after.world.brief(b)[told[b] :] if "LeaderAndIsr" in line] == []
+    assert [
+        line for b in requests_before for line in after.world.brief(b)[requests_before[b] :] if "LeaderAndIsr" in line
+    ] == []
     assert (after.logs[1], after.logs[2]) == (set(), set())
 
 
-async def test_a_mended_state_of_a_topic_that_goes_is_known_and_in_quarantine_no_more(after: Disks) -> None:
+async def test_a_repaired_state_of_a_topic_that_is_being_deleted_leaves_the_quarantine(after: Disks) -> None:
     after.world.queue.put(QuarantineCheck())
     await after.settle()
 
@@ -52,8 +54,8 @@ async def test_a_mended_state_of_a_topic_that_goes_is_known_and_in_quarantine_no
     assert STATE not in after.world.context.quarantine
 
 
-async def test_no_leader_is_elected_of_a_mended_partition_whose_replicas_are_being_deleted(after: Disks) -> None:
-    """The leader has not heard of the deletion yet and names the version that it knows: an election would answer that.
+async def test_no_leader_is_elected_for_a_repaired_partition_whose_replicas_are_being_deleted(after: Disks) -> None:
+    """The leader has not received the deletion yet and names an older partition epoch, which an election would answer.
 
     The LeaderAndIsr of an election reaches a broker after its StopReplica: the broker begins the
     replica anew, and has it for good when the topic is gone.
@@ -70,14 +72,14 @@ async def test_no_leader_is_elected_of_a_mended_partition_whose_replicas_are_bei
     assert (after.logs[1], after.logs[2]) == (set(), set())
 
 
-async def test_a_mended_partition_whose_deletion_has_begun_stays_ended(after: Disks) -> None:
+async def test_a_repaired_partition_whose_deletion_has_begun_stays_nonexistent(after: Disks) -> None:
     after.world.queue.put(QuarantineCheck())
     await after.settle()
 
     assert after.world.context.partition_state(tp("t")) is PartitionState.NON_EXISTENT
 
 
-async def test_a_mended_state_does_not_keep_its_topic_from_being_deleted(after: Disks) -> None:
+async def test_a_repaired_state_does_not_keep_its_topic_from_being_deleted(after: Disks) -> None:
     after.world.queue.put(QuarantineCheck())
     await after.settle()
     after.silent, after._at = set(), 0
@@ -87,8 +89,8 @@ async def test_a_mended_state_does_not_keep_its_topic_from_being_deleted(after: 
     assert all(logs == set() for logs in after.logs.values())
 
 
-async def test_no_leader_is_elected_of_a_topic_whose_deletion_is_paused_after_it_began(after: Disks) -> None:
-    """The next controller loads the mended state and counts the partition as online, for as long as the pause lasts."""
+async def test_no_leader_is_elected_for_a_topic_whose_deletion_is_paused_after_it_began(after: Disks) -> None:
+    """The next controller loads the repaired state and counts the partition as online while the pause lasts."""
     await after.world.call(pause(after.world))
     after.world.zk.expire()
     third = successor(after, 3)

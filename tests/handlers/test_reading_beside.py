@@ -1,4 +1,4 @@
-"""Work beside other work: both end together, and a failure of one is the failure of both, as it is."""
+"""``beside`` runs a coroutine while its block runs: both end together, and a failure of one ends the other."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -28,7 +28,7 @@ async def test_the_block_ends_when_the_work_beside_it_has_ended() -> None:
     assert done == ["block", "beside"]
 
 
-async def test_a_failure_beside_the_block_ends_the_block_and_comes_out_as_it_is() -> None:
+async def test_a_failure_beside_the_block_ends_the_block_and_is_raised_unchanged() -> None:
     async def work() -> None:
         raise ControllerMoved("fenced")
 
@@ -52,7 +52,7 @@ async def test_a_failure_of_the_block_ends_the_work_beside_it() -> None:
     assert ended.is_set()
 
 
-async def test_a_deposition_is_told_rather_than_another_failure() -> None:
+async def test_the_loss_of_the_role_is_raised_rather_than_another_failure() -> None:
     async def work() -> None:
         try:
             await asyncio.Event().wait()

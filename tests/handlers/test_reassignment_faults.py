@@ -1,7 +1,7 @@
-"""One thing that goes wrong at each transaction of a reassignment that nobody interrupts: it ends all the same.
+"""One fault at each transaction of a reassignment: the reassignment ends as it would without the fault.
 
-What goes wrong is a refusal, a foreign write, a lost answer, a defect, the end of the session; whoever asked asks again
-if the answer says so, and time passes.
+A fault is a refusal, a foreign write, a lost answer, a defect, or an expired session. The client repeats its request
+if the answer demands that, and the timers fire.
 """
 
 import json
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from controllerd.zk.access import Aborted, Outcome, Transaction
+from controllerd.zk.access import Aborted, Transaction, TransactionOutcome
 from tests.fakes.reassigning import assigned, reassign, successor
 from tests.fakes.world import World, tp
 from tests.fakes.zookeeper import NO_AUTH
@@ -32,25 +32,25 @@ TOPIC = "/brokers/topics/t"
 
 
 def refuse(world: World, number: int) -> None:
-    """ZooKeeper refuses the transaction, and everything that comes in its place, until time passes."""
+    """ZooKeeper refuses the transaction, and every repetition of it, until the timers fire."""
     commit, refused = world.zk._commit, set[str]()
 
-    def doomed(transaction: Transaction) -> Outcome | None:
+    def refuse_again(transaction: Transaction) -> TransactionOutcome | None:
         wanted = [index for index, operation in enumerate(transaction) if operation.path in refused and index > 0]
         return Aborted(world.tree.zxid, wanted[0], NO_AUTH) if wanted else None
 
-    def fault(transaction: Transaction, _commit: Commit) -> Outcome:
+    def fault(transaction: Transaction, _commit: Commit) -> TransactionOutcome:
         refused.update(operation.path for operation in transaction[1:])
-        return doomed(transaction) or commit(transaction)
+        return refuse_again(transaction) or commit(transaction)
 
     strike(world, number, fault)
     struck = world.zk._commit
-    world.zk._commit = lambda transaction: doomed(transaction) or struck(transaction)  # type: ignore[method-assign]
+    world.zk._commit = lambda transaction: refuse_again(transaction) or struck(transaction)  # type: ignore[method-assign]
     world.mend = refused.clear  # type: ignore[attr-defined]
 
 
 def touch_before(path: str) -> Fault:
-    """Somebody else writes the znode right before the transaction, and changes nothing that matters."""
+    """Another client writes the znode right before the transaction, and changes no field that the controller reads."""
 
     def fault(world: World, number: int) -> None:
         def touch() -> None:
@@ -78,12 +78,12 @@ async def end_with(story: Story, replicas: tuple[int, ...], fault: Fault, number
         await world.settle()
         await ask_again(story, world)
     end = await end_of(world)
-    later = await end_of(await successor(world))  # what brokers owe may be crossed out by the next term alone
-    return end._replace(owed=later.owed)
+    later = await end_of(await successor(world))  # the next term alone may clear pending deletions
+    return end._replace(pending_deletions=later.pending_deletions)
 
 
 async def ask_again(story: Story, world: World) -> None:
-    """Whoever asked sees that it was refused or not carried out, and asks by request; brokers go on."""
+    """The client repeats a refused or lost reassignment by request, and brokers catch up."""
     replicas, adding, removing = assigned(world, "t")
     wanted = WANTED[story]
     is_on_its_way = [broker for broker in replicas if broker not in removing] == wanted and (adding or removing)
@@ -98,7 +98,7 @@ async def ask_again(story: Story, world: World) -> None:
     ids=["refused", "topic touched", "state touched", "answer lost", "defect", "expired"],
 )
 @pytest.mark.parametrize(("story", "replicas", "_at_least"), STORIES)
-async def test_whatever_goes_wrong_at_a_transaction_a_reassignment_ends_as_without(
+async def test_a_reassignment_with_a_fault_at_any_transaction_ends_as_without_the_fault(
     story: Story, replicas: tuple[int, ...], _at_least: int, fault: Callable[[World, int], None]
 ) -> None:
     expected, transactions = await end_without(story, replicas)

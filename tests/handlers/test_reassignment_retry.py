@@ -1,6 +1,6 @@
-"""ZooKeeper refuses a write of a reassignment, for a reason of which no event tells that it is over: it is tried again.
+"""The controller retries a write of a reassignment that ZooKeeper refused, because no event reports the end of a cause.
 
-A znode that may not be written stands for all reasons.
+In these tests, the cause is a znode that is read-only.
 """
 
 from structlog.testing import capture_logs
@@ -18,7 +18,7 @@ from tests.fakes.reassigning import (
     change_isr,
     deleted_on,
     deletions_answered,
-    owed,
+    pending_deletions_of,
     reassign,
     requested,
 )
@@ -36,19 +36,19 @@ async def with_topic(world: World, *replicas: int, partitions: int = 1) -> World
 
 
 def pause(world: World) -> float | None:
-    """Seconds until the next try; None when there is none."""
+    """Seconds until the next retry; None without one."""
     return next((delay_s for delay_s, event in world.timers.later if event == ReassignmentRetry()), None)
 
 
 async def time_passes(world: World) -> None:
-    """Until the next try is over."""
+    """Let the timer of the next retry fire, and handle the retry."""
     assert ReassignmentRetry() in world.timers.fire()
     world.queue.put(ReassignmentRetry())
     await world.settle()
 
 
 async def caught_up_but_refused(world: World, partitions: int = 1) -> World:
-    """[1] is on its way to [2], which is in sync, and the topic znode cannot be written."""
+    """Partitions move from [1] to [2], which is in sync, and the topic znode cannot be written."""
     await with_topic(world, 1, partitions=partitions)
     await reassign(world, {tp("t", partition): [2] for partition in range(partitions)})
     world.zk.read_only.add(TOPIC)
@@ -72,7 +72,7 @@ async def test_the_end_of_a_reassignment_that_a_topic_znode_refuses_is_tried_aga
     assert pause(world) is None
 
 
-async def test_a_try_does_not_ask_replicas_to_do_what_they_did_already(world: World) -> None:
+async def test_a_retry_repeats_no_replica_transition_that_is_done(world: World) -> None:
     await caught_up_but_refused(world)
     await deletions_answered(world)
     world.forget()
@@ -82,10 +82,10 @@ async def test_a_try_does_not_ask_replicas_to_do_what_they_did_already(world: Wo
 
     assert world.audit.of(RefusedRecord) == []
     await deletions_answered(world)
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def test_tries_become_less_and_less_frequent(world: World) -> None:
+async def test_retries_become_less_and_less_frequent(world: World) -> None:
     await caught_up_but_refused(world)
 
     pauses = []
@@ -96,7 +96,7 @@ async def test_tries_become_less_and_less_frequent(world: World) -> None:
     assert pauses == [30.0, 60.0, 120.0, 240.0, 480.0, 600.0, 600.0]
 
 
-async def test_tries_end_with_the_term(world: World) -> None:
+async def test_retries_end_with_the_term(world: World) -> None:
     await caught_up_but_refused(world)
     await time_passes(world)
 
@@ -112,7 +112,7 @@ async def test_tries_end_with_the_term(world: World) -> None:
     assert pause(world) is None
 
 
-async def test_the_next_term_resumes_by_itself_and_counts_anew(world: World) -> None:
+async def test_the_next_term_resumes_and_starts_with_the_first_retry_delay(world: World) -> None:
     await caught_up_but_refused(world)
     await time_passes(world)
     world.zk.expire()
@@ -139,7 +139,7 @@ async def test_a_topic_whose_deletion_has_begun_meanwhile_is_left_alone(world: W
     assert pause(world) is None
 
 
-async def test_the_old_replica_dying_meanwhile_changes_nothing(world: World) -> None:
+async def test_a_failure_of_the_old_replica_in_the_meantime_changes_nothing(world: World) -> None:
     await caught_up_but_refused(world)
     world.die(1)
     await world.settle()
@@ -148,10 +148,10 @@ async def test_the_old_replica_dying_meanwhile_changes_nothing(world: World) -> 
     await time_passes(world)
 
     assert assigned(world, "t") == ([2], [], [])
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
 
 
-async def test_the_new_replica_dying_meanwhile_is_waited_for(world: World) -> None:
+async def test_the_reassignment_waits_for_a_new_replica_that_fails_in_the_meantime(world: World) -> None:
     await caught_up_but_refused(world)
     world.die(2)
     await world.settle()
@@ -179,14 +179,14 @@ async def lines_of(partitions: int) -> int:
     return len(lines)
 
 
-async def test_a_thousand_partitions_cost_as_many_lines_as_ten() -> None:
+async def test_a_thousand_partitions_log_as_many_lines_as_ten() -> None:
     assert await lines_of(1_000) == await lines_of(10)
 
 
 # -- the request by znode ----------------------------------------------------------------------------------------------
 
 
-async def test_an_entry_that_could_not_be_struck_out_is_struck_out_later(world: World) -> None:
+async def test_an_entry_that_could_not_be_removed_is_removed_later(world: World) -> None:
     await with_topic(world, 1)
     await ask_by_znode(world, {tp("t"): [2]})
     world.zk.read_only.add(REASSIGN)
@@ -204,7 +204,7 @@ async def test_an_entry_that_could_not_be_struck_out_is_struck_out_later(world: 
     assert pause(world) is None
 
 
-async def test_an_entry_that_was_overruled_is_not_served_again_though_it_is_still_there(world: World) -> None:
+async def test_an_entry_that_a_request_replaced_is_not_served_again_though_it_is_still_there(world: World) -> None:
     await with_topic(world, 1)
     await ask_by_znode(world, {tp("t"): [2]})
     world.zk.read_only.add(REASSIGN)
@@ -220,7 +220,7 @@ async def test_an_entry_that_was_overruled_is_not_served_again_though_it_is_stil
     assert assigned(world, "t") == ([3, 1], [3], [1])
 
 
-async def test_what_an_operator_strikes_out_by_hand_is_not_tried_again(world: World) -> None:
+async def test_the_removal_of_an_entry_that_an_operator_removed_is_not_retried(world: World) -> None:
     await with_topic(world, 1)
     await ask_by_znode(world, {tp("t"): [2]})
     world.zk.read_only.add(REASSIGN)
@@ -235,7 +235,7 @@ async def test_what_an_operator_strikes_out_by_hand_is_not_tried_again(world: Wo
 # -- partition states --------------------------------------------------------------------------------------------------
 
 
-async def test_a_leader_that_could_not_be_told_of_its_new_replicas_is_told_later(world: World) -> None:
+async def test_a_leader_epoch_that_could_not_rise_for_new_replicas_rises_later(world: World) -> None:
     await with_topic(world, 1)
     world.zk.read_only.add(STATE)
     await reassign(world, {tp("t"): [2]})
@@ -249,12 +249,12 @@ async def test_a_leader_that_could_not_be_told_of_its_new_replicas_is_told_later
     assert pause(world) is None
 
 
-async def test_while_the_leader_epoch_cannot_rise_no_old_replica_is_stopped_and_later_it_is(world: World) -> None:
+async def test_an_old_replica_is_stopped_only_after_the_leader_epoch_could_rise(world: World) -> None:
     await with_topic(world, 1, 2)
     await reassign(world, {tp("t"): [1, 3]})
     await _in_sync_and_state_refused(world)
     assert not any(text.startswith("StopReplica") for text in world.brief(2))
-    assert owed(world, 2) == []
+    assert pending_deletions_of(world, 2) == []
 
     world.zk.read_only.clear()
     await time_passes(world)
@@ -292,7 +292,7 @@ async def test_a_dropped_replica_that_could_not_leave_the_isr_leaves_it_later_an
     assert pause(world) is None
 
 
-async def test_a_reassignment_of_which_the_state_is_in_quarantine_is_not_tried_again_by_the_timer(
+async def test_a_reassignment_whose_state_is_in_quarantine_is_not_retried_by_the_timer(
     world: World,
 ) -> None:
     await with_topic(world, 1)

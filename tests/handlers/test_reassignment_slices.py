@@ -1,4 +1,4 @@
-"""A reassignment of thousands of partitions gives the event loop a turn after every slice of them (input row 23)."""
+"""A reassignment of thousands of partitions yields to the event loop after every slice of them (input row 23)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -8,41 +8,41 @@ from controllerd.core.model import TopicPartition
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from tests.fakes.reassigning import ask_by_znode, reassign
 from tests.fakes.world import World, ids, topic_id_of
-from tests.handlers.test_slices import LINES_OF_A_SLICE, Stretches, cluster, impatient
+from tests.handlers.test_slices import LINES_OF_A_SLICE, Stretches, always_yielding_machines, cluster
 
 TOPICS = 30
 
 
-def never_in_a_hurry(world: World) -> World:
-    """Reassignments take every chance of a turn as well."""
+def always_yielding(world: World) -> World:
+    """Have reassignments yield after every slice as well."""
     world.c.reassigner._deps.outbox = world.c.outbox
     return world
 
 
-Wishes = Mapping[TopicPartition, tuple[int, ...]]
-Step = Callable[[World, Wishes], Awaitable[object]]
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+Step = Callable[[World, Targets], Awaitable[object]]
 
 
-async def with_wishes() -> tuple[World, Wishes]:
-    """A cluster, and for each partition the wish that its first replica makes way for a broker that has none."""
-    world = never_in_a_hurry(await cluster(topics=TOPICS))
-    wishes = {}
+async def with_targets() -> tuple[World, Targets]:
+    """A cluster, and for each partition a target that replaces its first replica by a broker without one."""
+    world = always_yielding(await cluster(topics=TOPICS))
+    targets = {}
     for record in world.context.records():
         replicas = record.assignment.replicas
-        wishes[record.tp] = (*replicas[1:], next(broker for broker in (1, 2, 3, 4, 5) if broker not in replicas))
-    return world, wishes
+        targets[record.tp] = (*replicas[1:], next(broker for broker in (1, 2, 3, 4, 5) if broker not in replicas))
+    return world, targets
 
 
-async def are_asked_for_by_request(world: World, wishes: Wishes) -> None:
-    await reassign(world, wishes)
+async def are_asked_for_by_request(world: World, targets: Targets) -> None:
+    await reassign(world, targets)
 
 
-async def are_asked_for_by_znode(world: World, wishes: Wishes) -> None:
-    await ask_by_znode(world, wishes)
+async def are_asked_for_by_znode(world: World, targets: Targets) -> None:
+    await ask_by_znode(world, targets)
 
 
-async def are_cancelled(world: World, wishes: Wishes) -> None:
-    await reassign(world, dict.fromkeys(wishes))
+async def are_cancelled(world: World, targets: Targets) -> None:
+    await reassign(world, dict.fromkeys(targets))
 
 
 async def catch_up(world: World) -> None:
@@ -63,41 +63,41 @@ async def catch_up(world: World) -> None:
     await world.settle()
 
 
-async def are_resumed_by_another_controller(world: World, _wishes: Wishes) -> None:
+async def are_resumed_by_another_controller(world: World, _targets: Targets) -> None:
     world.zk.expire()
-    await never_in_a_hurry(impatient(World(tree=world.tree, session_id=2))).start()
+    await always_yielding(always_yielding_machines(World(tree=world.tree, session_id=2))).start()
 
 
 @pytest.mark.parametrize("step", [are_asked_for_by_request, are_asked_for_by_znode])
-async def test_input_23_thousands_of_reassignments_that_begin_do_not_keep_the_event_loop(step: Step) -> None:
-    world, wishes = await with_wishes()
+async def test_input_23_thousands_of_reassignments_that_begin_do_not_block_the_event_loop(step: Step) -> None:
+    world, targets = await with_targets()
     stretches = Stretches()
 
-    await stretches.over(step(world, wishes))
+    await stretches.over(step(world, targets))
 
-    assert len(world.context.being_reassigned) == len(wishes)
+    assert len(world.context.being_reassigned) == len(targets)
     assert stretches.total > 4 * LINES_OF_A_SLICE, "the cluster is too small to show anything"
     assert stretches.longest[0] < LINES_OF_A_SLICE, stretches.longest[1]
 
 
 @pytest.mark.parametrize("step", [are_cancelled, are_resumed_by_another_controller])
-async def test_input_23_thousands_of_reassignments_that_are_under_way_do_not_keep_the_event_loop(step: Step) -> None:
-    world, wishes = await with_wishes()
-    await reassign(world, wishes)
+async def test_input_23_thousands_of_reassignments_that_are_under_way_do_not_block_the_event_loop(step: Step) -> None:
+    world, targets = await with_targets()
+    await reassign(world, targets)
     stretches = Stretches()
 
-    await stretches.over(step(world, wishes))
+    await stretches.over(step(world, targets))
 
     assert stretches.longest[0] < LINES_OF_A_SLICE, stretches.longest[1]
 
 
-async def test_input_23_thousands_of_reassignments_that_complete_do_not_keep_the_event_loop() -> None:
-    world, wishes = await with_wishes()
-    await reassign(world, wishes)
+async def test_input_23_thousands_of_reassignments_that_complete_do_not_block_the_event_loop() -> None:
+    world, targets = await with_targets()
+    await reassign(world, targets)
     stretches = Stretches()
 
     await stretches.over(catch_up(world))
 
     assert not world.context.being_reassigned
-    assert all(world.context.assignment(tp).replicas == target for tp, target in wishes.items())
+    assert all(world.context.assignment(tp).replicas == target for tp, target in targets.items())
     assert stretches.longest[0] < 2 * LINES_OF_A_SLICE, stretches.longest[1]  # AlterPartition itself is one pass

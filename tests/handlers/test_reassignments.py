@@ -1,4 +1,4 @@
-"""Reassignments by znode and by request: what is refused, what ends, what goes on."""
+"""Reassignments by znode and by request: refusals, progress, completion, and changes by other clients."""
 
 import json
 
@@ -26,7 +26,7 @@ from tests.fakes.reassigning import (
     change_isr,
     deleted_on,
     deletions_answered,
-    owed,
+    pending_deletions_of,
     reassign,
     requested,
     successor,
@@ -78,7 +78,7 @@ async def test_a_request_is_answered_when_it_has_begun_and_completes_when_the_ne
     assert steps(world) == ["begun", "completing", "completed"]
 
 
-async def test_the_leader_has_its_answer_before_the_reassignment_goes_on(world: World) -> None:
+async def test_the_leader_has_its_answer_before_the_reassignment_continues(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     world.forget()
@@ -170,7 +170,7 @@ async def test_a_standby_serves_nothing(world: World) -> None:
         await standby.call(ListPartitionReassignments(None))
 
 
-async def test_what_is_under_way_is_listed(world: World) -> None:
+async def test_reassignments_that_are_under_way_are_listed(world: World) -> None:
     await with_topic(world, 1, partitions=2)
     await reassign(world, {tp("t", 1): [2]})
 
@@ -182,7 +182,7 @@ async def test_what_is_under_way_is_listed(world: World) -> None:
 # -- by znode ----------------------------------------------------------------------------------------------------------
 
 
-async def test_input_21_a_znode_that_cannot_be_understood_is_left_and_alarmed_once_and_the_next_one_is_served(
+async def test_input_21_an_unreadable_znode_is_left_alone_with_one_alarm_and_the_next_one_is_served(
     world: World,
 ) -> None:
     await with_topic(world, 1)
@@ -224,7 +224,7 @@ async def test_input_22_bad_entries_are_refused_one_by_one_and_the_rest_proceeds
 
 
 @pytest.mark.parametrize("entries", [{}, {tp("x"): [1]}])
-async def test_a_znode_without_anything_to_do_goes_kafka_9478(
+async def test_a_znode_without_a_valid_entry_is_deleted_kafka_9478(
     world: World, entries: dict[TopicPartition, list[int]]
 ) -> None:
     await ask_by_znode(world, entries)
@@ -232,7 +232,7 @@ async def test_a_znode_without_anything_to_do_goes_kafka_9478(
     assert requested(world) is None
 
 
-async def test_each_entry_leaves_the_znode_when_it_is_done_and_the_znode_goes_with_the_last_kafka_6193(
+async def test_each_entry_leaves_the_znode_when_it_is_done_and_the_last_one_deletes_the_znode_kafka_6193(
     world: World,
 ) -> None:
     await with_topic(world, 1, partitions=2)
@@ -257,7 +257,7 @@ async def test_the_znode_being_announced_again_changes_nothing_of_what_is_under_
     assert requested(world) == {"t-0": [2]}
 
 
-async def test_an_entry_that_somebody_changes_overrides_what_is_under_way_and_leaves_when_that_is_done_kafka_9478(
+async def test_a_changed_entry_overrides_the_reassignment_under_way_and_leaves_when_it_is_done_kafka_9478(
     world: World,
 ) -> None:
     await with_topic(world, 1)
@@ -272,7 +272,7 @@ async def test_an_entry_that_somebody_changes_overrides_what_is_under_way_and_le
     assert requested(world) is None
 
 
-async def test_what_somebody_writes_into_the_znode_while_we_strike_an_entry_out_is_kept(world: World) -> None:
+async def test_an_entry_that_is_added_to_the_znode_while_another_is_removed_is_kept(world: World) -> None:
     await with_topic(world, 1, partitions=2)
     await ask_by_znode(world, {tp("t", 0): [2]})
     both = {
@@ -282,12 +282,12 @@ async def test_what_somebody_writes_into_the_znode_while_we_strike_an_entry_out_
             {"topic": "t", "partition": 1, "replicas": [3]},
         ],
     }
-    of_the_request = [
+    numbers_of_the_request_znode = [
         number
         for number, transaction in enumerate(await _transactions_of_completion(), start=1)
         if any(operation.path == REASSIGN for operation in transaction)
     ]
-    at = len(world.zk.transactions) + of_the_request[0]
+    at = len(world.zk.transactions) + numbers_of_the_request_znode[0]
     world.zk.before_transaction[at] = lambda: world.tree.put(REASSIGN, json.dumps(both).encode())
 
     await change_isr(world, "t", 1, 2, partitions=[0])
@@ -296,7 +296,7 @@ async def test_what_somebody_writes_into_the_znode_while_we_strike_an_entry_out_
 
 
 async def _transactions_of_completion() -> list[tuple[SetData, ...]]:
-    """What completing a reassignment by znode writes, in a world of its own."""
+    """The transactions that complete a reassignment by znode, from a world of their own."""
     world = World()
     for broker in (1, 2, 3):
         world.register(broker)
@@ -380,7 +380,7 @@ async def test_events_about_partitions_that_are_not_being_reassigned_do_nothing(
     assert world.channels.sent == []
 
 
-async def test_a_returned_broker_is_told_again_and_the_leader_epoch_rises_once_more(world: World) -> None:
+async def test_a_returned_broker_is_sent_its_new_replica_with_a_higher_leader_epoch(world: World) -> None:
     await with_topic(world, 1)
     world.die(2)
     await world.settle()
@@ -394,7 +394,7 @@ async def test_a_returned_broker_is_told_again_and_the_leader_epoch_rises_once_m
     assert "LeaderAndIsr(t-0 1/2 [1] new)" in world.brief(2)
 
 
-async def test_a_new_leader_of_the_cluster_goes_on_with_what_is_under_way(world: World) -> None:
+async def test_the_next_controller_continues_reassignments_that_are_under_way(world: World) -> None:
     await with_topic(world, 1, partitions=2)
     await ask_by_znode(world, {tp("t", 0): [2]})
     await reassign(world, {tp("t", 1): [3]})
@@ -409,7 +409,7 @@ async def test_a_new_leader_of_the_cluster_goes_on_with_what_is_under_way(world:
     assert requested(after) is None
 
 
-async def test_a_controller_that_leads_again_knows_nothing_of_its_earlier_life_kafka_5310(world: World) -> None:
+async def test_a_controller_that_is_elected_again_keeps_no_state_of_its_earlier_term_kafka_5310(world: World) -> None:
     await with_topic(world, 1)
     await ask_by_znode(world, {tp("t"): [2]})
     world.zk.expire()
@@ -432,9 +432,9 @@ async def test_a_reassignment_that_was_written_is_recorded_though_the_session_en
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     await change_isr(world, "t", 1, 2)
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
     world.forget()
-    expire_before(world, 2)  # which crosses out what broker 1 owes; the first one wrote the topic znode
+    expire_before(world, 2)  # which clears the pending deletion of broker 1; the first one wrote the topic znode
 
     with pytest.raises((CallFailed, NotController)):
         await reassign(world, {tp("t"): [1]})
@@ -443,14 +443,14 @@ async def test_a_reassignment_that_was_written_is_recorded_though_the_session_en
     assert steps(world) == ["begun", "resumed"]
 
 
-async def test_pending_reassignments_are_written_down_once_more_when_they_are_resumed(world: World) -> None:
+async def test_pending_reassignments_are_recorded_once_more_when_they_are_resumed(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
 
     assert steps(await successor(world)) == ["resumed"]
 
 
-# -- others write, too -------------------------------------------------------------------------------------------------
+# -- other writers --- -------------------------------------------------------------------------------------------------
 
 
 def _rewrite(world: World, topic: str, **fields: object) -> None:
@@ -459,7 +459,7 @@ def _rewrite(world: World, topic: str, **fields: object) -> None:
     world.tree.put(path, json.dumps(body).encode())
 
 
-async def test_partitions_that_somebody_adds_meanwhile_are_kept_and_started_history_58b(world: World) -> None:
+async def test_partitions_that_are_added_meanwhile_are_kept_and_started_history_58b(world: World) -> None:
     await with_topic(world, 1)
     at = len(world.zk.transactions) + 1
     world.zk.before_transaction[at] = lambda: _rewrite(world, "t", partitions={"0": [1], "1": [3]}, more={"a": 1})
@@ -496,7 +496,7 @@ async def test_a_completion_never_deletes_what_the_topic_znode_still_assigns_his
     world.forget()
     _rewrite(world, "t", partitions={"0": [1]}, adding_replicas={}, removing_replicas={})
     stale = world.queue
-    change = await stale.take()  # that the topic znode changed is heard of only later
+    change = await stale.take()  # the change of the topic znode is handled only later
 
     await change_isr(world, "t", 1, 2)
     assert deleted_on(world, 1) == []
@@ -508,7 +508,9 @@ async def test_a_completion_never_deletes_what_the_topic_znode_still_assigns_his
     assert world.state("t")[0] == 1
 
 
-async def test_a_reassignment_written_into_the_topic_znode_by_hand_is_carried_out_with_an_alarm(world: World) -> None:
+async def test_a_reassignment_that_an_operator_writes_into_the_topic_znode_is_carried_out_with_an_alarm(
+    world: World,
+) -> None:
     await with_topic(world, 1)
 
     _rewrite(world, "t", partitions={"0": [2, 1]}, adding_replicas={"0": [2]}, removing_replicas={"0": [1]})
@@ -519,7 +521,9 @@ async def test_a_reassignment_written_into_the_topic_znode_by_hand_is_carried_ou
     assert assigned(world, "t") == ([2], [], [])
 
 
-async def test_a_replica_that_somebody_strikes_out_by_hand_is_stopped_and_its_data_is_kept(world: World) -> None:
+async def test_a_replica_that_an_operator_removes_from_the_topic_znode_is_stopped_and_its_data_is_kept(
+    world: World,
+) -> None:
     await with_topic(world, 1, 2)
 
     _rewrite(world, "t", partitions={"0": [2]})
@@ -529,10 +533,10 @@ async def test_a_replica_that_somebody_strikes_out_by_hand_is_stopped_and_its_da
     assert world.state("t")[2] == [2]
     assert "StopReplica(t-0 0)" in world.brief(1)
     assert deleted_on(world, 1) == []
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def test_a_replica_that_somebody_adds_by_hand_is_started(world: World) -> None:
+async def test_a_replica_that_an_operator_adds_to_the_topic_znode_is_started(world: World) -> None:
     await with_topic(world, 1)
 
     _rewrite(world, "t", partitions={"0": [1, 3]})
@@ -542,7 +546,7 @@ async def test_a_replica_that_somebody_adds_by_hand_is_started(world: World) -> 
     assert world.state("t")[:3] == (1, 1, [1])
 
 
-async def test_an_assignment_by_hand_that_would_leave_nobody_in_sync_is_not_followed(world: World) -> None:
+async def test_an_assignment_in_the_topic_znode_without_any_isr_member_is_not_followed(world: World) -> None:
     await with_topic(world, 1)
 
     _rewrite(world, "t", partitions={"0": [2]})
@@ -566,7 +570,7 @@ async def test_input_9_an_assignment_with_a_flaw_is_not_carried_on_and_not_chang
     assert assigned(world, "t", 1) == ([2, 1], [2], [1])
 
 
-async def test_the_end_of_a_topic_is_the_end_of_what_was_asked_for_it_kafka_9478(world: World) -> None:
+async def test_the_deletion_of_a_topic_ends_its_requested_reassignments_kafka_9478(world: World) -> None:
     await with_topic(world, 1)
     await ask_by_znode(world, {tp("t"): [2]})
 
@@ -577,7 +581,7 @@ async def test_the_end_of_a_topic_is_the_end_of_what_was_asked_for_it_kafka_9478
     assert await world.call(ListPartitionReassignments(None)) == {}
 
 
-async def test_what_was_asked_for_a_topic_is_not_done_to_its_successor_kafka_9478(world: World) -> None:
+async def test_a_reassignment_of_a_topic_is_not_applied_to_a_new_topic_of_that_name_kafka_9478(world: World) -> None:
     await with_topic(world, 1)
     await ask_by_znode(world, {tp("t"): [2]})
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
@@ -593,10 +597,10 @@ async def test_what_was_asked_for_a_topic_is_not_done_to_its_successor_kafka_947
     assert await world.call(ListPartitionReassignments(None)) == {}
 
 
-# -- debts -------------------------------------------------------------------------------------------------------------
+# -- pending deletions -------------------------------------------------------------------------------------------------
 
 
-async def test_what_a_dead_broker_must_delete_is_written_down_and_told_when_it_is_back_history_58c(
+async def test_the_deletion_of_a_dead_brokers_replica_is_kept_and_sent_when_it_returns_history_58c(
     world: World,
 ) -> None:
     await with_topic(world, 1, 3)
@@ -605,7 +609,7 @@ async def test_what_a_dead_broker_must_delete_is_written_down_and_told_when_it_i
     await reassign(world, {tp("t"): [1, 2]})
     await change_isr(world, "t", 1, 2)
     assert assigned(world, "t") == ([1, 2], [], [])
-    assert owed(world, 3) == ["t-0"]
+    assert pending_deletions_of(world, 3) == ["t-0"]
     world.forget()
 
     world.register(3)
@@ -613,27 +617,27 @@ async def test_what_a_dead_broker_must_delete_is_written_down_and_told_when_it_i
     assert deleted_on(world, 3) == ["t-0"]
 
     await deletions_answered(world)
-    assert owed(world, 3) == []
+    assert pending_deletions_of(world, 3) == []
 
 
-async def test_a_deletion_that_failed_stays_owed(world: World) -> None:
+async def test_a_deletion_that_failed_stays_pending(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     await change_isr(world, "t", 1, 2)
 
     await deletions_answered(world, KafkaError.KAFKA_STORAGE_ERROR)
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
 
     await deletions_answered(world)
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def test_a_broker_that_gets_the_replica_again_owes_it_no_longer(world: World) -> None:
+async def test_a_pending_deletion_is_cleared_when_the_broker_gets_the_replica_again(world: World) -> None:
     await with_topic(world, 1)
     await reassign(world, {tp("t"): [2]})
     await change_isr(world, "t", 1, 2)
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
 
     await reassign(world, {tp("t"): [1]})
 
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []

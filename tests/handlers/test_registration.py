@@ -1,4 +1,4 @@
-"""The active instance registers for brokers that need it, and no instance counts it as a broker."""
+"""The active instance registers in ``/brokers/ids`` for old brokers, and no instance counts it as a broker."""
 
 import json
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ OURS = f"/brokers/ids/{NODE_ID}"
 BROKER_HOLDS = json.dumps({"version": 2, "brokerid": 3, "timestamp": "1", "kraftControllerEpoch": -1}).encode()
 
 
-async def learn(world: World, releases: Mapping[int, Release]) -> None:
-    """Let brokers answer ApiVersions."""
+async def receive_api_versions(world: World, releases: Mapping[int, Release]) -> None:
+    """Queue the answers of brokers to ApiVersions, and handle them."""
     for broker, release in releases.items():
         epoch = world.context.epochs()[BrokerId(broker)]
         world.queue.put(ApiVersionsReceived(BrokerId(broker), epoch, release))
@@ -31,7 +31,7 @@ async def learn(world: World, releases: Mapping[int, Release]) -> None:
 
 async def registered(world: World) -> World:
     """An active controller that is registered, because broker 1 is a 2.8."""
-    await learn(world, {1: Release(2, 8)})
+    await receive_api_versions(world, {1: Release(2, 8)})
     assert OURS in world.tree.nodes
     world.forget()
     return world
@@ -42,10 +42,10 @@ def rack_of(world: World) -> str | None:
 
 
 async def test_a_live_broker_older_than_3_0_makes_the_active_instance_register(world: World) -> None:
-    await learn(world, {1: Release(3, 0), 2: Release(3, 9)})
+    await receive_api_versions(world, {1: Release(3, 0), 2: Release(3, 9)})
     assert OURS not in world.tree.nodes
 
-    await learn(world, {3: Release(2, 8)})
+    await receive_api_versions(world, {3: Release(2, 8)})
 
     assert world.tree.nodes[OURS].ephemeral_owner == world.zk.session_id
     assert world.snapshot.registered
@@ -68,12 +68,12 @@ async def test_the_configuration_decides(register: RegistrationMode, release: Re
     world.register(1)
     await world.start()
 
-    await learn(world, {1: release})
+    await receive_api_versions(world, {1: release})
 
     assert (OURS in world.tree.nodes) is is_registered
 
 
-async def test_an_instance_that_is_always_registered_is_so_before_any_broker_has_answered() -> None:
+async def test_with_always_an_instance_registers_before_any_broker_has_answered() -> None:
     world = World()
     world.c.local.register = "always"
     await world.start()
@@ -98,7 +98,7 @@ async def test_a_new_term_without_an_older_broker_begins_and_stays_without_a_reg
 
     await begin_new_term(world.c, "of a test")
     await world.settle()
-    await learn(world, {2: Release(3, 9), 3: Release(3, 9)})
+    await receive_api_versions(world, {2: Release(3, 9), 3: Release(3, 9)})
 
     assert OURS not in world.tree.nodes
 
@@ -108,7 +108,7 @@ async def test_the_registration_has_a_rack_if_and_only_if_all_brokers_have_one()
     world.register(1, rack="r1")
     world.register(2, rack="r2")
     await world.start()
-    await learn(world, {1: Release(2, 6)})
+    await receive_api_versions(world, {1: Release(2, 6)})
     assert rack_of(world) == "r1"
 
     world.register(3)
@@ -120,7 +120,7 @@ async def test_the_registration_has_a_rack_if_and_only_if_all_brokers_have_one()
     assert rack_of(world) == "r1"
 
 
-async def test_our_registration_is_no_broker_to_us(world: World) -> None:
+async def test_the_registration_of_controllerd_counts_as_no_broker(world: World) -> None:
     """The registration gets no channel, no request, and no replica of new topics."""
     await registered(world)
     world.put_topic("t", {0: [1, NODE_ID, 2]})
@@ -133,7 +133,7 @@ async def test_our_registration_is_no_broker_to_us(world: World) -> None:
     assert world.state("t")[2] == [1, 3, 2]
 
 
-async def test_a_registration_that_somebody_deleted_is_created_again(world: World) -> None:
+async def test_a_registration_that_another_client_deleted_is_created_again(world: World) -> None:
     await registered(world)
 
     world.tree.remove(OURS)
@@ -142,8 +142,8 @@ async def test_a_registration_that_somebody_deleted_is_created_again(world: Worl
     assert world.tree.nodes[OURS].ephemeral_owner == world.zk.session_id
 
 
-async def test_a_registration_that_somebody_deleted_is_created_again_when_the_old_broker_is_gone(world: World) -> None:
-    """It stays for the term, whatever happens to it: the old broker may come back and be stopped at once."""
+async def test_a_deleted_registration_is_created_again_when_the_old_broker_is_gone(world: World) -> None:
+    """The registration stays for the whole term: the old broker may return and be stopped at once."""
     await registered(world)
     world.die(1)
     await world.settle()
@@ -175,10 +175,10 @@ async def test_stopping_deletes_the_registration_with_the_role(world: World) -> 
     assert len(world.zk.transactions) == 1
 
 
-async def test_a_broker_that_takes_a_controller_znode_that_an_operator_deleted_finds_us_gone_soon(
+async def test_the_registration_is_deleted_when_a_broker_takes_the_controller_znode_an_operator_deleted(
     world: World,
 ) -> None:
-    """Our session lives on then, and our registration with it."""
+    """The session of the instance lives on then, and its ephemeral registration with it."""
     await registered(world)
     epoch = world.context.epoch
 
@@ -194,19 +194,19 @@ async def test_a_broker_that_takes_a_controller_znode_that_an_operator_deleted_f
     assert not world.snapshot.registered
 
 
-async def test_where_nobody_takes_the_deleted_controller_znode_we_do_and_register_anew(world: World) -> None:
+async def test_an_instance_that_wins_the_deleted_controller_znode_again_registers_anew(world: World) -> None:
     await registered(world)
     before = world.tree.nodes[OURS].czxid
 
     world.tree.remove("/controller")
     await world.settle()
-    await learn(world, {1: Release(2, 8)})
+    await receive_api_versions(world, {1: Release(2, 8)})
 
     assert world.snapshot.role is Role.ACTIVE
     assert world.tree.nodes[OURS].czxid > before
 
 
-async def test_a_broker_that_is_faster_at_a_deleted_controller_znode_leaves_us_unregistered(world: World) -> None:
+async def test_a_broker_that_wins_the_deleted_controller_znode_leaves_the_instance_unregistered(world: World) -> None:
     await registered(world)
     broker = Create("/controller", BROKER_HOLDS, ephemeral=True)
     raised = SetData("/controller_epoch", str(world.context.epoch + 1).encode(), -1)
@@ -219,7 +219,7 @@ async def test_a_broker_that_is_faster_at_a_deleted_controller_znode_leaves_us_u
     assert OURS not in world.tree.nodes
 
 
-async def test_a_role_that_went_while_the_connection_was_broken_takes_the_registration_along(world: World) -> None:
+async def test_the_registration_is_deleted_when_the_role_was_lost_during_a_broken_connection(world: World) -> None:
     await registered(world)
     world.zk.on_watch = lambda _path, _fired: None
     world.tree.remove("/controller")
@@ -242,7 +242,7 @@ async def test_a_peer_that_takes_over_deletes_our_registration_and_makes_its_own
     await peer.call(Takeover("test"))
     assert OURS not in world.tree.nodes
     await world.settle()
-    await learn(peer, {2: Release(2, 6)})
+    await receive_api_versions(peer, {2: Release(2, 6)})
 
     assert world.snapshot.role is Role.STANDBY
     assert f"/brokers/ids/{NODE_ID + 1}" in world.tree.nodes
@@ -261,8 +261,8 @@ async def test_a_registration_that_a_controller_left_behind_is_deleted_when_brok
     assert left not in world.tree.nodes
 
 
-async def test_a_registration_of_another_session_under_our_id_does_not_pass_for_ours(world: World) -> None:
-    """Seed 13976: it takes the place of ours, which somebody deleted, before the deletion is noticed."""
+async def test_a_registration_of_another_session_under_the_same_id_is_not_taken_for_our_own(world: World) -> None:
+    """Simulated seed 13976: the other one replaces a deleted registration before the deletion is noticed."""
     await registered(world)
     entry = world.c.local.our_entry()
     assert entry is not None
@@ -275,7 +275,7 @@ async def test_a_registration_of_another_session_under_our_id_does_not_pass_for_
     assert world.snapshot.registered
 
 
-async def test_a_broker_with_an_id_of_our_range_is_kept_out_with_an_alarm(world: World) -> None:
+async def test_a_broker_with_an_id_of_the_controllerd_range_is_left_out_with_an_alarm(world: World) -> None:
     world.register(NODE_ID + 5)
 
     await world.settle()
@@ -285,10 +285,10 @@ async def test_a_broker_with_an_id_of_our_range_is_kept_out_with_an_alarm(world:
     assert f"/brokers/ids/{NODE_ID + 5}" in world.tree.nodes
 
 
-async def test_our_id_taken_by_a_broker_is_an_alarm_and_the_term_goes_on(world: World) -> None:
+async def test_a_broker_with_the_id_of_the_instance_is_an_alarm_and_the_term_continues(world: World) -> None:
     world.register(NODE_ID)
 
-    await learn(world, {1: Release(2, 7)})
+    await receive_api_versions(world, {1: Release(2, 7)})
 
     alarms = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "controllerd cannot be registered"]
     assert alarms == [f"{OURS} is the registration of a broker; choose another node.id"]
@@ -296,14 +296,14 @@ async def test_our_id_taken_by_a_broker_is_an_alarm_and_the_term_goes_on(world: 
     assert not world.snapshot.registered
 
 
-async def test_a_session_that_ended_registers_in_the_next_one_of_the_same_instance(world: World) -> None:
-    """We gave the earlier session up, the server has not yet: its registration is in our way."""
+async def test_the_registration_of_an_expired_session_is_replaced_in_the_next_session(world: World) -> None:
+    """The instance gave up the earlier session before the server expired it, so its registration still exists."""
     await registered(world)
     successor = World(tree=world.tree, session_id=2)
 
     await successor.start()
     assert OURS not in world.tree.nodes
-    await learn(successor, {1: Release(2, 8)})
+    await receive_api_versions(successor, {1: Release(2, 8)})
 
     assert successor.snapshot.role is Role.ACTIVE
     assert world.tree.nodes[OURS].ephemeral_owner == 2

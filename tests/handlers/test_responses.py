@@ -1,4 +1,4 @@
-"""Answers of brokers: failed log directories, and the first sign of having been replaced."""
+"""Responses of brokers: failed log directories, and a newer controller epoch."""
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
@@ -31,7 +31,7 @@ async def test_a_replica_on_a_failed_directory_loses_its_leadership(world: World
     assert world.context.liveness.offline(world.context.record(tp("t"))) == (1,)
 
 
-async def test_a_same_epoch_answer_means_nothing_new(world: World) -> None:
+async def test_an_answer_of_the_same_controller_epoch_changes_nothing(world: World) -> None:
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
     world.forget()
@@ -43,7 +43,7 @@ async def test_a_same_epoch_answer_means_nothing_new(world: World) -> None:
     assert world.zk.writes == []
 
 
-async def test_an_answer_to_an_earlier_life_of_the_broker_is_ignored(world: World) -> None:
+async def test_an_answer_of_an_earlier_broker_epoch_is_ignored(world: World) -> None:
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
     world.forget()
@@ -55,7 +55,7 @@ async def test_an_answer_to_an_earlier_life_of_the_broker_is_ignored(world: Worl
     assert world.context.offline_dirs == {}
 
 
-async def test_a_broker_that_knows_a_higher_epoch_makes_us_look_and_resign(world: World) -> None:
+async def test_a_stale_controller_epoch_answer_makes_the_instance_check_zookeeper_and_resign(world: World) -> None:
     world.zk.on_watch = lambda _path, _fired: None
     world.tree.put("/controller_epoch", b"2")
     world.tree.remove("/controller")

@@ -1,4 +1,4 @@
-"""The role: elected, fenced, expired, taken over, given away; and what a failure half-way does to it."""
+"""The role: election, fencing, expired sessions, takeover, resignation, and failures in the middle of an event."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from controllerd.core.requests import ControlRequest
 from controllerd.errors import CallFailed, NotController
 from controllerd.record.records import AlarmRecord, SnapshotBegin, SnapshotEnd, TermRecord
 from controllerd.views import Role
-from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
+from controllerd.zk.access import Aborted, Create, SetData, Transaction, TransactionOutcome
 from events.admin import AllocateProducerIds
 from events.cluster import (
     BrokerChange,
@@ -40,7 +40,7 @@ def foreign_controller(world: World, *, epoch: int = 5, broker: int = 3) -> None
 
 
 def depose(world: World) -> None:
-    """Somebody takes the role away in one transaction."""
+    """A broker takes the role in one transaction."""
     body = {"version": 2, "brokerid": 3, "timestamp": "1", "kraftControllerEpoch": -1}
     world.tree.outsider(
         SetData("/controller_epoch", str(world.context.epoch + 1).encode(), -1),
@@ -56,8 +56,8 @@ async def test_the_first_controller_of_a_cluster_has_epoch_one() -> None:
     assert world.context.epoch == 1
 
 
-async def test_a_controller_znode_that_is_deleted_right_after_the_election_is_contended_for_again() -> None:
-    """The watch from before the election is used up by our own creation, and the next one finds nothing."""
+async def test_a_controller_znode_deleted_right_after_the_election_is_contended_for_again() -> None:
+    """The watch from before the election fires for the own znode, and the next read finds none."""
     world = World()
     world.tree.put("/controller_epoch", b"0")
     world.zk.after_transaction[1] = lambda: world.tree.remove("/controller")
@@ -81,7 +81,7 @@ async def test_a_broker_that_holds_the_role_keeps_it_by_default() -> None:
     assert world.zk.writes == []
 
 
-async def test_configured_so_the_role_is_taken_from_a_broker_in_one_transaction() -> None:
+async def test_the_role_is_taken_from_a_broker_in_one_transaction_if_configured() -> None:
     world = World(takes_from_brokers=True)
     foreign_controller(world)
 
@@ -91,7 +91,7 @@ async def test_configured_so_the_role_is_taken_from_a_broker_in_one_transaction(
     assert [write.path for write in world.zk.writes[:3]] == ["/controller_epoch", "/controller", "/controller"]
 
 
-async def test_the_role_is_taken_when_its_holder_goes() -> None:
+async def test_the_role_is_taken_when_its_holder_is_gone() -> None:
     world = World()
     foreign_controller(world)
     await world.start()
@@ -128,7 +128,7 @@ async def test_a_controller_fenced_in_the_middle_of_an_event_answers_not_control
     assert world.snapshot.role is Role.STANDBY
 
 
-async def test_after_expiry_the_context_is_empty_and_the_session_is_told(world: World) -> None:
+async def test_after_expiry_the_context_is_empty_and_the_session_is_notified(world: World) -> None:
     world.queue.clear_and_put(Expire(1))
 
     await world.settle()
@@ -170,14 +170,14 @@ async def test_takeover_takes_the_role_from_another_controllerd(world: World) ->
     assert (world.snapshot.role, other.snapshot.role) == (Role.STANDBY, Role.ACTIVE)
 
 
-async def test_taking_over_what_is_ours_already_changes_nothing(world: World) -> None:
+async def test_a_takeover_by_the_active_instance_changes_nothing(world: World) -> None:
     result = await world.call(Takeover())
 
     assert (result.epoch_before, result.epoch_after) == (1, 1)
     assert world.zk.writes == []
 
 
-async def test_after_resigning_we_stand_by_even_if_nobody_takes_the_role(world: World) -> None:
+async def test_after_a_resignation_the_instance_stands_by_even_if_no_other_takes_the_role(world: World) -> None:
     await world.call(Resign("maintenance"))
 
     assert "/controller" not in world.tree.nodes
@@ -195,7 +195,7 @@ async def test_standing_by_after_a_resignation_ends_by_itself(world: World) -> N
     assert world.snapshot.role is Role.ACTIVE
 
 
-async def test_an_operator_may_take_back_at_once_what_was_resigned(world: World) -> None:
+async def test_an_operator_may_take_the_role_back_at_once_after_a_resignation(world: World) -> None:
     await world.call(Resign())
 
     result = await world.call(Takeover())
@@ -204,7 +204,7 @@ async def test_an_operator_may_take_back_at_once_what_was_resigned(world: World)
     assert world.snapshot.role is Role.ACTIVE
 
 
-async def test_what_was_resigned_already_cannot_be_resigned_again(world: World) -> None:
+async def test_the_role_cannot_be_resigned_twice(world: World) -> None:
     await world.call(Resign())
 
     with pytest.raises(NotController, match="nothing to resign"):
@@ -212,7 +212,7 @@ async def test_what_was_resigned_already_cannot_be_resigned_again(world: World) 
 
 
 async def resigned_to_a_broker(*, takes_from_brokers: bool) -> World:
-    """A broker was faster after our resignation."""
+    """A standby whose resignation let a broker win the election."""
     world = World(takes_from_brokers=takes_from_brokers)
     await world.start()
     await world.call(Resign())
@@ -223,7 +223,7 @@ async def resigned_to_a_broker(*, takes_from_brokers: bool) -> World:
 
 
 @pytest.mark.parametrize(("takes_from_brokers", "role"), [(True, Role.ACTIVE), (False, Role.STANDBY)])
-async def test_from_a_broker_that_was_faster_the_role_is_taken_after_a_while_if_configured(
+async def test_a_role_that_a_broker_won_after_a_resignation_is_taken_back_later_if_configured(
     takes_from_brokers: bool, role: Role
 ) -> None:
     world = await resigned_to_a_broker(takes_from_brokers=takes_from_brokers)
@@ -236,7 +236,7 @@ async def test_from_a_broker_that_was_faster_the_role_is_taken_after_a_while_if_
     assert world.snapshot.role is role
 
 
-async def test_a_broker_that_was_faster_after_a_resignation_is_left_alone_for_a_while() -> None:
+async def test_a_role_that_a_broker_won_after_a_resignation_is_not_taken_back_at_once() -> None:
     world = await resigned_to_a_broker(takes_from_brokers=True)
 
     world.queue.put(Reelect())
@@ -245,17 +245,17 @@ async def test_a_broker_that_was_faster_after_a_resignation_is_left_alone_for_a_
     assert (world.snapshot.role, str(world.snapshot.holder)) == (Role.STANDBY, "broker 3 (built-in)")
 
 
-async def test_a_takeover_from_somebody_who_cannot_be_understood_is_refused() -> None:
+async def test_a_takeover_with_an_unreadable_controller_znode_is_refused() -> None:
     world = World()
     world.tree.outsider(Create("/controller", b"?", ephemeral=True))
     world.tree.put("/controller_epoch", b"4")
     await world.start()
 
-    with pytest.raises(NotController, match="cannot be understood and is never deleted"):
+    with pytest.raises(NotController, match="cannot be decoded, so this instance never deletes it"):
         await world.call(Takeover())
 
 
-async def test_after_giving_up_an_operator_lets_it_try_again(world: World) -> None:
+async def test_after_three_failures_a_takeover_of_an_operator_makes_it_contend_again(world: World) -> None:
     for topic in ("t", "u", "v"):
         await fail_after_a_write(world, topic)
     await world.settle()
@@ -275,7 +275,7 @@ async def test_a_standby_has_nothing_to_resign() -> None:
         await world.call(Resign())
 
 
-async def test_a_failure_before_any_write_is_answered_and_the_term_goes_on(world: World) -> None:
+async def test_a_failure_before_any_write_is_answered_and_the_term_continues(world: World) -> None:
     async def broken() -> None:
         raise RuntimeError("planted")
 
@@ -318,7 +318,7 @@ async def test_a_failure_after_a_write_begins_a_new_term_without_letting_the_rol
     assert world.state("t")[0] == 1
 
 
-async def test_the_same_failure_three_times_ends_the_contending_with_an_alarm(world: World) -> None:
+async def test_after_three_failures_the_instance_stops_contending_with_an_alarm(world: World) -> None:
     for topic in ("t", "u", "v"):
         await fail_after_a_write(world, topic)
     await world.settle()
@@ -328,7 +328,7 @@ async def test_the_same_failure_three_times_ends_the_contending_with_an_alarm(wo
     assert "stopped contending" in [alarm.what for alarm in world.audit.of(AlarmRecord)]
 
 
-async def test_after_a_refusal_to_lead_we_look_again_by_ourselves() -> None:
+async def test_after_a_refusal_to_lead_the_instance_contends_again_by_itself() -> None:
     world = World()
     world.tree.put("/migration", b"{}")
     await world.start()
@@ -343,7 +343,7 @@ async def test_after_a_refusal_to_lead_we_look_again_by_ourselves() -> None:
     assert world.snapshot.role is Role.ACTIVE
 
 
-async def test_each_term_opens_with_a_snapshot_of_what_was_loaded() -> None:
+async def test_each_term_begins_with_an_audit_snapshot_of_the_loaded_state() -> None:
     world = World()
     for broker in (1, 2):
         world.register(broker)
@@ -373,7 +373,7 @@ async def test_failover_with_a_leader_that_died_unnoticed_writes_twice_and_elect
     assert second.brief(1)[0] == "UpdateMetadata()"
 
 
-async def test_after_a_reconnect_everything_missed_meanwhile_is_noticed(world: World) -> None:
+async def test_after_a_reconnect_every_missed_change_is_handled(world: World) -> None:
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
     world.zk.on_watch = lambda _path, _fired: None
@@ -430,8 +430,8 @@ async def test_endpoints_that_changed_while_the_connection_was_broken_are_notice
     assert world.brief(2) == ["UpdateMetadata()"]
 
 
-async def test_a_failure_after_brokers_were_told_something_begins_a_new_term(world: World) -> None:
-    """ZooKeeper is as it was, but the event is half done: the broker would wait for its partitions for ever."""
+async def test_a_failure_after_requests_were_sent_begins_a_new_term(world: World) -> None:
+    """ZooKeeper is unchanged, but the event is half done: the broker would wait for its partitions for ever."""
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
     world.forget()
@@ -449,12 +449,12 @@ async def test_a_failure_after_brokers_were_told_something_begins_a_new_term(wor
     assert world.context.epoch == 2
 
 
-async def test_a_parent_that_cannot_be_created_does_not_leave_an_idle_controller_in_the_role() -> None:
+async def test_a_parent_znode_that_cannot_be_created_does_not_leave_an_idle_controller_in_the_role() -> None:
     world = World()
     world.register(1)
     commit = world.zk.commit
 
-    async def refusing(transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def refusing(transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         refused = any(operation.path == "/isr_change_notification" for each in transactions for operation in each)
         return [Aborted(0, 0, _NO_AUTH) for _ in transactions] if refused else await commit(transactions)
 
@@ -477,8 +477,10 @@ async def test_a_feature_znode_that_cannot_be_understood_is_left_alone_and_the_c
     assert world.tree.nodes["/feature"].data == b"not json"
 
 
-async def test_an_epoch_that_moved_while_a_new_term_begins_does_not_leave_the_role_to_nobody(world: World) -> None:
-    """/controller is still ours then, so no watch on it tells us to contend again."""
+async def test_an_epoch_that_changes_while_a_new_term_begins_does_not_leave_the_cluster_without_controller(
+    world: World,
+) -> None:
+    """The instance still owns ``/controller`` then, so no watch on it makes the instance contend again."""
     whole = world.c.replicas.handle_on
 
     async def broken(replicas: object, target: object, removal: object = None) -> bool:

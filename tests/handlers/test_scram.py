@@ -1,4 +1,4 @@
-"""Admin clients change SCRAM credentials: one compared write for each user, and brokers are told with it."""
+"""Admin clients change SCRAM credentials: one compare-and-set per user, with a notification for brokers."""
 
 import json
 
@@ -27,12 +27,16 @@ def config(world: World, path: str = ALICE) -> dict[str, str]:
     return found
 
 
-async def test_credentials_of_a_new_user_are_written_and_brokers_told(world: World) -> None:
+async def test_credentials_of_a_new_user_are_written_and_brokers_notified(world: World) -> None:
     assert await world.call(alter(alice=SET)) == {"alice": None}
 
     assert config(world) == {"SCRAM-SHA-256": stored_credential(PASSWORD)}
-    (fence, written, told) = world.zk.transactions[0]
-    assert [fence.path, written.path, told.path] == ["/controller_epoch", ALICE, "/config/changes/config_change_"]
+    (fence, written, notification) = world.zk.transactions[0]
+    assert [fence.path, written.path, notification.path] == [
+        "/controller_epoch",
+        ALICE,
+        "/config/changes/config_change_",
+    ]
 
 
 async def test_a_credential_is_deleted(world: World) -> None:
@@ -63,14 +67,14 @@ async def test_many_users_cost_few_transactions(world: World) -> None:
     assert world.zk.round_trips - before < 20
 
 
-async def test_what_somebody_else_configures_meanwhile_is_kept(world: World) -> None:
+async def test_a_configuration_that_another_client_writes_meanwhile_is_kept(world: World) -> None:
     world.zk.before_transaction[1] = lambda: world.tree.put(ALICE, b'{"version":1,"config":{"a":"1"}}')
 
     assert await world.call(alter(alice=SET)) == {"alice": None}
     assert config(world) == {"a": "1", "SCRAM-SHA-256": stored_credential(PASSWORD)}
 
 
-async def test_who_keeps_losing_is_told_so(world: World) -> None:
+async def test_a_write_that_keeps_losing_the_race_is_refused_with_an_alarm(world: World) -> None:
     for number in range(1, 20):
         world.zk.before_transaction[number] = lambda: world.tree.put(ALICE, b'{"version":1,"config":{}}')
 
@@ -78,21 +82,21 @@ async def test_who_keeps_losing_is_told_so(world: World) -> None:
     assert [alarm.what for alarm in world.audit.of(AlarmRecord)] == ["credentials were not written"]
 
 
-async def test_a_configuration_that_nobody_understands_is_left_alone(world: World) -> None:
+async def test_a_configuration_that_cannot_be_understood_is_left_alone(world: World) -> None:
     world.tree.put(ALICE, b"rubbish")
 
     assert await world.call(alter(alice=SET)) == {"alice": FAILED}
     assert world.tree.nodes[ALICE].data == b"rubbish"
 
 
-async def test_a_lost_answer_is_found_out_though_the_notification_has_a_number(world: World) -> None:
+async def test_a_lost_answer_is_resolved_though_the_notification_is_a_sequential_znode(world: World) -> None:
     world.zk.lose_reply_of.add(1)
 
     assert await world.call(alter(alice=SET)) == {"alice": None}
     assert len(world.zk.transactions) == 1
 
 
-async def test_no_secret_is_in_the_audit_log(world: World) -> None:
+async def test_the_audit_log_has_no_secret(world: World) -> None:
     await world.call(alter(alice=SET))
 
     log = str(world.audit.records)

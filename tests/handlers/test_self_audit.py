@@ -1,4 +1,4 @@
-"""The picture is compared with ZooKeeper, and put right, though nobody said that anything changed."""
+"""The controller compares its image with ZooKeeper, and corrects it, though no watch has fired."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,21 +16,21 @@ from tests.scenarios.inputs import STATE, cluster, fed_before_the_term, goes_on
 NEWER = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":5,"isr":[2]}'
 
 
-def in_silence(world: World, change: Callable[[], object]) -> None:
-    """Something changes, and no watch says so."""
+def without_watches(world: World, change: Callable[[], object]) -> None:
+    """Change ZooKeeper, and let no watch fire."""
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     change()
     world.zk.on_watch = watches
 
 
 async def a_round(world: World) -> None:
-    """One round comes, and the second look at what differed."""
+    """One round of the comparison, and the second check of the differences."""
     for within_s in (checks.EVERY_S, checks.LOOK_AGAIN_S):
         await due(world, within_s)
 
 
 async def due(world: World, within_s: float) -> None:
-    """The audit that was to come within so many seconds comes now."""
+    """The comparison that is scheduled in so many seconds takes place now."""
     due_now = [event for delay_s, event in world.timers.later if delay_s == within_s and isinstance(event, SelfAudit)]
     world.timers.later = [kept for kept in world.timers.later if kept[1] not in due_now]
     for event in due_now:
@@ -38,18 +38,18 @@ async def due(world: World, within_s: float) -> None:
     await world.settle()
 
 
-async def told_of_brokers(world: World) -> None:
-    """The watch on ``/brokers/ids`` fires after all."""
+async def fire_watch_on_brokers(world: World) -> None:
+    """The watch on ``/brokers/ids`` fires late."""
     world.zk.on_watch("/brokers/ids", Fired.CHILD)
     await world.settle()
 
 
 def differed(world: World) -> list[str]:
-    """The paths of which operators were told that they differed."""
+    """The paths that an alarm named as different."""
     return [each.detail for each in world.audit.of(AlarmRecord) if each.what == "picture differs from ZooKeeper"]
 
 
-async def test_nothing_differs_and_nothing_is_written_or_sent() -> None:
+async def test_without_a_difference_nothing_is_written_or_sent() -> None:
     world = await cluster()
     transactions = len(world.zk.transactions)
 
@@ -60,7 +60,7 @@ async def test_nothing_differs_and_nothing_is_written_or_sent() -> None:
     assert len(world.zk.transactions) == transactions
 
 
-async def test_the_next_round_is_due_for_as_long_as_we_lead() -> None:
+async def test_a_next_round_is_scheduled_for_as_long_as_the_instance_leads() -> None:
     world = await cluster()
     for _ in range(2):
         await a_round(world)
@@ -69,10 +69,10 @@ async def test_the_next_round_is_due_for_as_long_as_we_lead() -> None:
         ]
 
 
-async def test_a_broker_that_came_and_one_that_went_in_silence_are_noticed() -> None:
+async def test_brokers_that_start_and_fail_without_a_watch_are_noticed() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.die(1))
-    in_silence(world, lambda: world.register(4))
+    without_watches(world, lambda: world.die(1))
+    without_watches(world, lambda: world.register(4))
 
     await a_round(world)
 
@@ -82,10 +82,10 @@ async def test_a_broker_that_came_and_one_that_went_in_silence_are_noticed() -> 
     await goes_on(world)
 
 
-async def test_a_broker_that_bounced_in_silence_is_noticed() -> None:
+async def test_a_broker_that_bounces_without_a_watch_is_noticed() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.die(1))
-    in_silence(world, lambda: world.register(1))
+    without_watches(world, lambda: world.die(1))
+    without_watches(world, lambda: world.register(1))
 
     await a_round(world)
 
@@ -93,11 +93,11 @@ async def test_a_broker_that_bounced_in_silence_is_noticed() -> None:
     assert differed(world) == ["/brokers/ids/1"]
 
 
-async def test_topics_that_came_grew_and_went_in_silence_are_noticed() -> None:
+async def test_topics_that_are_created_enlarged_and_removed_without_a_watch_are_noticed() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
-    in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3]}))
-    in_silence(world, lambda: world.tree.remove("/brokers/topics/other"))
+    without_watches(world, lambda: world.put_topic("late", {0: [2, 1]}))
+    without_watches(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3]}))
+    without_watches(world, lambda: world.tree.remove("/brokers/topics/other"))
 
     await a_round(world)
 
@@ -106,9 +106,9 @@ async def test_topics_that_came_grew_and_went_in_silence_are_noticed() -> None:
     assert {"/brokers/topics/late", "/brokers/topics/other", "/brokers/topics/t"} <= set(differed(world))
 
 
-async def test_a_state_that_a_stranger_wrote_is_gone_on_from_and_its_leader_told() -> None:
+async def test_a_state_that_another_client_wrote_is_taken_over_and_sent_to_its_leader() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.tree.put(STATE, NEWER))
+    without_watches(world, lambda: world.tree.put(STATE, NEWER))
 
     await a_round(world)
 
@@ -122,9 +122,9 @@ async def test_a_state_that_a_stranger_wrote_is_gone_on_from_and_its_leader_told
     assert differed(world) == [STATE]
 
 
-async def test_a_state_that_broke_is_quarantined() -> None:
+async def test_a_state_that_becomes_unreadable_is_quarantined() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.tree.put(STATE, b"{"))
+    without_watches(world, lambda: world.tree.put(STATE, b"{"))
 
     await a_round(world)
 
@@ -133,9 +133,9 @@ async def test_a_state_that_broke_is_quarantined() -> None:
     await goes_on(world)
 
 
-async def test_a_state_that_vanished_is_an_alarm_and_is_not_invented() -> None:
+async def test_a_state_that_is_missing_is_an_alarm_and_is_not_created_again() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.tree.remove(STATE))
+    without_watches(world, lambda: world.tree.remove(STATE))
 
     await a_round(world)
 
@@ -143,11 +143,11 @@ async def test_a_state_that_vanished_is_an_alarm_and_is_not_invented() -> None:
     assert STATE not in world.tree.nodes
 
 
-async def test_what_its_event_tells_before_the_second_look_is_no_alarm() -> None:
+async def test_a_difference_whose_event_is_handled_before_the_second_check_is_no_alarm() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.die(1))
+    without_watches(world, lambda: world.die(1))
     await due(world, checks.EVERY_S)
-    await told_of_brokers(world)
+    await fire_watch_on_brokers(world)
 
     await due(world, checks.LOOK_AGAIN_S)
 
@@ -155,12 +155,12 @@ async def test_what_its_event_tells_before_the_second_look_is_no_alarm() -> None
     assert differed(world) == []
 
 
-async def test_a_newer_registration_whose_event_is_on_its_way_at_the_second_look_is_no_alarm_yet() -> None:
+async def test_a_newer_registration_whose_event_is_pending_at_the_second_check_is_no_alarm_yet() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.die(1))
+    without_watches(world, lambda: world.die(1))
     await due(world, checks.EVERY_S)
-    await told_of_brokers(world)
-    in_silence(world, lambda: world.register(1))
+    await fire_watch_on_brokers(world)
+    without_watches(world, lambda: world.register(1))
 
     await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
@@ -170,14 +170,14 @@ async def test_a_newer_registration_whose_event_is_on_its_way_at_the_second_look
     assert sorted(world.context.brokers) == [1, 2, 3]
 
 
-async def test_an_unknown_broker_that_came_went_and_came_again_is_no_alarm_yet() -> None:
+async def test_an_unknown_broker_that_started_failed_and_started_again_is_no_alarm_yet() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.register(4))
+    without_watches(world, lambda: world.register(4))
     await due(world, checks.EVERY_S)
-    await told_of_brokers(world)
+    await fire_watch_on_brokers(world)
     world.die(4)
     await world.settle()
-    in_silence(world, lambda: world.register(4))
+    without_watches(world, lambda: world.register(4))
 
     await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
@@ -186,13 +186,13 @@ async def test_an_unknown_broker_that_came_went_and_came_again_is_no_alarm_yet()
     assert differed(world) == ["/brokers/ids/4"]
 
 
-async def test_a_topic_that_was_taken_in_and_grew_before_the_second_look_is_no_alarm_yet() -> None:
+async def test_a_topic_that_was_loaded_and_enlarged_before_the_second_check_is_no_alarm_yet() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
+    without_watches(world, lambda: world.put_topic("late", {0: [2, 1]}))
     await due(world, checks.EVERY_S)
     world.zk.on_watch("/brokers/topics", Fired.CHILD)
     await world.settle()
-    in_silence(world, lambda: world.put_topic("late", {0: [2, 1], 1: [1, 2]}))
+    without_watches(world, lambda: world.put_topic("late", {0: [2, 1], 1: [1, 2]}))
 
     await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
@@ -202,15 +202,15 @@ async def test_a_topic_that_was_taken_in_and_grew_before_the_second_look_is_no_a
     assert world.state("late", 1)[0] == 1
 
 
-async def test_a_topic_of_the_name_of_one_that_was_deleted_before_the_second_look_is_no_alarm_yet() -> None:
+async def test_a_topic_that_was_deleted_and_created_before_the_second_check_is_no_alarm_yet() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.put_topic("late", {0: [2, 1]}))
+    without_watches(world, lambda: world.put_topic("late", {0: [2, 1]}))
     await due(world, checks.EVERY_S)
     world.zk.on_watch("/brokers/topics", Fired.CHILD)
     await world.settle()
     world.tree.remove("/brokers/topics/late")
     await world.settle()
-    in_silence(world, lambda: world.put_topic("late", {0: [1, 2]}))
+    without_watches(world, lambda: world.put_topic("late", {0: [1, 2]}))
 
     await due(world, checks.LOOK_AGAIN_S)
     assert differed(world) == []
@@ -219,22 +219,22 @@ async def test_a_topic_of_the_name_of_one_that_was_deleted_before_the_second_loo
     assert differed(world) == ["/brokers/topics/late"]
 
 
-async def test_what_changes_again_and_again_in_silence_is_an_alarm_at_the_second_look() -> None:
+async def test_znodes_that_keep_changing_without_a_watch_are_an_alarm_at_the_second_check() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3]}))
-    in_silence(world, lambda: world.die(1))
+    without_watches(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3]}))
+    without_watches(world, lambda: world.die(1))
     await due(world, checks.EVERY_S)
-    in_silence(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3], 2: [2, 3]}))
-    in_silence(world, lambda: world.register(1))
+    without_watches(world, lambda: world.put_topic("t", {0: [1, 2], 1: [2, 3], 2: [2, 3]}))
+    without_watches(world, lambda: world.register(1))
 
     await due(world, checks.LOOK_AGAIN_S)
 
     assert {"/brokers/ids/1", "/brokers/topics/t"} <= set(differed(world))
 
 
-async def test_a_topic_that_cannot_be_read_and_came_in_silence_is_noticed() -> None:
+async def test_an_unreadable_topic_that_is_created_without_a_watch_is_noticed() -> None:
     world = await cluster()
-    in_silence(world, lambda: world.tree.put("/brokers/topics/late", b"{"))
+    without_watches(world, lambda: world.tree.put("/brokers/topics/late", b"{"))
 
     await a_round(world)
 
@@ -242,7 +242,7 @@ async def test_a_topic_that_cannot_be_read_and_came_in_silence_is_noticed() -> N
     assert "/brokers/topics/late" in world.snapshot.quarantine
 
 
-async def test_what_is_in_quarantine_does_not_differ() -> None:
+async def test_a_state_in_quarantine_does_not_count_as_different() -> None:
     world = await fed_before_the_term(STATE, b"{")
 
     await a_round(world)
@@ -250,10 +250,10 @@ async def test_what_is_in_quarantine_does_not_differ() -> None:
     assert differed(world) == []
 
 
-async def test_below_2_7_an_isr_that_its_leader_wrote_is_not_our_business_yet() -> None:
+async def test_below_2_7_an_isr_that_its_leader_wrote_is_no_difference() -> None:
     world = await cluster(features=Features(alter_partition=False))
     state = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
-    in_silence(world, lambda: world.tree.put(STATE, state))
+    without_watches(world, lambda: world.tree.put(STATE, state))
 
     await a_round(world)
 
@@ -267,7 +267,7 @@ async def test_a_round_goes_through_all_topics_in_several_events(monkeypatch: py
         world.put_topic(f"n{number}", {0: [2, 3]})
     await world.settle()
     for path in (paths := [f"/brokers/topics/n{number}/partitions/0/state" for number in range(5)]):
-        in_silence(world, partial(world.tree.put, path, NEWER))
+        without_watches(world, partial(world.tree.put, path, NEWER))
     world.metrics.events.clear()
 
     await a_round(world)
@@ -276,7 +276,7 @@ async def test_a_round_goes_through_all_topics_in_several_events(monkeypatch: py
     assert world.metrics.events.count("SelfAudit") > 4
 
 
-async def test_a_standby_looks_at_nothing() -> None:
+async def test_a_standby_compares_nothing() -> None:
     world = World()
     world.queue.put(SelfAudit())
     before = world.zk.round_trips

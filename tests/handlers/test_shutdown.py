@@ -1,4 +1,4 @@
-"""A session that expires while the instance stops: it must not contend again."""
+"""An instance whose session expires while it stops must not contend again."""
 
 from events.cluster import Expire, RegisterBrokerAndReelect, ShutdownEventThread
 from tests.fakes.world import World
@@ -10,7 +10,7 @@ async def test_an_instance_that_stops_does_not_lead_again_because_its_session_ex
         world.queue.put(RegisterBrokerAndReelect())
 
     world.c.role.session_expired = next_session
-    world.queue.clear_and_put(ShutdownEventThread())  # ``Instance._stop``, while an event is in work
+    world.queue.clear_and_put(ShutdownEventThread())  # ``Instance._stop``, while an event is being handled
     world.zk.expire()
     world.queue.clear_and_put(Expire(1))  # ``ZooKeeperSession.declare_lost``
 

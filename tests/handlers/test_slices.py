@@ -1,6 +1,6 @@
-"""Long events give the event loop a turn after every slice of partitions, and what happens in such a turn does no harm.
+"""Long events yield to the event loop after every slice of partitions, and a lost session in such a turn does no harm.
 
-Nothing here looks at a clock: work is counted in executed lines, time in turns of the loop.
+These tests use no clock: they count work in executed lines, and time in turns of the event loop.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tests.handlers.test_faults import assert_in_order
 TOPICS, PARTITIONS = 60, 100
 BROKERS = (1, 2, 3, 4, 5)
 LINES_OF_A_SLICE = 80 * SLICE
-"""More than any step over a slice executes, and much less than one over all 6,000 partitions does."""
+"""More lines than any step over one slice executes, and far fewer than a step over all 6,000 partitions."""
 TREE = Path(handlers.__file__).parents[1]
 OURS = tuple(
     str(TREE / part)
@@ -39,7 +39,7 @@ Step = Callable[[World], Awaitable[object]]
 
 
 class Stretches:
-    """Counts the lines of our code that run between two turns of the event loop."""
+    """Counts the lines of controllerd that run between two turns of the event loop."""
 
     def __init__(self) -> None:
         self.longest: tuple[int, str] = (0, "")
@@ -86,18 +86,18 @@ def put_topics(world: World, prefix: str, topics: int = TOPICS, partitions: int 
         world.put_topic(f"{prefix}{topic}", replicas)
 
 
-def impatient(world: World) -> World:
-    """Every chance of a turn is taken."""
+def always_yielding_machines(world: World) -> World:
+    """Have the partition and replica machines yield after every slice."""
     old = world.c.outbox
     world.c.outbox = outbox = Outbox(old._context, old._channels, old._audit, old._new_batch, Slicer(0.0))
     for machine in (world.c.partitions, world.c.replicas):
         machine._outbox = outbox
-    world.c.partitions._electing.slicer = outbox.slicer
+    world.c.partitions._election_service.slicer = outbox.slicer
     return world
 
 
 async def cluster(topics: int = TOPICS, partitions: int = PARTITIONS) -> World:
-    world = impatient(World())
+    world = always_yielding_machines(World())
     for broker in BROKERS:
         world.register(broker)
     await world.start()
@@ -106,7 +106,7 @@ async def cluster(topics: int = TOPICS, partitions: int = PARTITIONS) -> World:
 
 
 async def a_controller_takes_over(world: World) -> None:
-    await impatient(World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)).start()
+    await always_yielding_machines(World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)).start()
 
 
 async def a_broker_dies(world: World) -> None:
@@ -129,13 +129,13 @@ async def topics_are_created(world: World) -> None:
 
 
 async def a_client_creates_topics(world: World) -> None:
-    wishes = tuple(TopicRequest(f"new{topic}", PARTITIONS, 3) for topic in range(TOPICS))
-    await world.call(CreateTopics(ALICE, wishes))
+    requests = tuple(TopicRequest(f"new{topic}", PARTITIONS, 3) for topic in range(TOPICS))
+    await world.call(CreateTopics(ALICE, requests))
 
 
 async def a_client_enlarges_topics(world: World) -> None:
-    wishes = tuple(GrowthRequest(f"t{topic}", 2 * PARTITIONS) for topic in range(TOPICS))
-    await world.call(CreatePartitions(ALICE, wishes))
+    requests = tuple(GrowthRequest(f"t{topic}", 2 * PARTITIONS) for topic in range(TOPICS))
+    await world.call(CreatePartitions(ALICE, requests))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def a_client_enlarges_topics(world: World) -> None:
         a_client_enlarges_topics,
     ],
 )
-async def test_no_pass_over_the_partitions_keeps_the_event_loop(step: Step) -> None:
+async def test_no_pass_over_the_partitions_blocks_the_event_loop(step: Step) -> None:
     world = await cluster()
     if step is a_controller_takes_over:
         world.zk.expire()
@@ -162,15 +162,15 @@ async def test_no_pass_over_the_partitions_keeps_the_event_loop(step: Step) -> N
     assert stretches.longest[0] < LINES_OF_A_SLICE, stretches.longest[1]
 
 
-# -- what happens in such a turn ---------------------------------------------------------------------------------------
+# -- events within such a turn -----------------------------------------------------------------------------------------
 
 
 class InTurn:
-    """Does something in the n-th turn of the loop from now on."""
+    """Calls a function in the n-th turn of the event loop from now on."""
 
-    def __init__(self, number: int, deed: Callable[[], None]) -> None:
+    def __init__(self, number: int, action: Callable[[], None]) -> None:
         self._left = number
-        self._deed = deed
+        self._action = action
         self.is_done = False
         self._task = asyncio.create_task(self._wait())
 
@@ -179,14 +179,14 @@ class InTurn:
             self._left -= 1
             await asyncio.sleep(0)
         self.is_done = True
-        self._deed()
+        self._action()
 
     def cancel(self) -> None:
         self._task.cancel()
 
 
 def lose_the_session(world: World) -> None:
-    """As the session does in the tick in which it finds itself lost; the next one is there after ``Expire``."""
+    """Expire the session as ``ZooKeeperSession`` does; the next session exists after ``Expire``."""
 
     def next_session() -> None:
         world.zk.reconnect_as(77)
@@ -198,8 +198,8 @@ def lose_the_session(world: World) -> None:
     world.queue.clear_and_put(Expire(1))
 
 
-def told(world: World) -> Iterator[int]:
-    """How many UpdateMetadata each surviving broker got."""
+def updates_sent(world: World) -> Iterator[int]:
+    """The number of UpdateMetadata requests that each surviving broker was sent."""
     for broker in BROKERS[1:]:
         yield sum(isinstance(request, UpdateMetadataRequest) for request in world.channels.to(broker))
 
@@ -211,7 +211,7 @@ async def test_a_session_lost_between_two_slices_leaves_nothing_half_sent(number
     sent: list[int] = []
 
     def lose() -> None:
-        sent.extend(told(world))
+        sent.extend(updates_sent(world))
         lose_the_session(world)
 
     turn = InTurn(number, lose)
@@ -220,7 +220,7 @@ async def test_a_session_lost_between_two_slices_leaves_nothing_half_sent(number
     turn.cancel()
 
     if turn.is_done:
-        assert len(set(sent)) == 1, "some were told and others were not"
-        assert list(told(world)) == sent, "something left after the session was lost"
+        assert len(set(sent)) == 1, "some brokers were sent the update and others were not"
+        assert list(updates_sent(world)) == sent, "something left after the session was lost"
     await world.settle()
     assert_in_order(world)

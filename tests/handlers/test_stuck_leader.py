@@ -1,7 +1,7 @@
-"""Somebody else wrote a znode: the leader's next wish is refused, and it waits for a newer leader epoch.
+"""Another client wrote a state znode: the leader's next AlterPartition is refused, and it waits for a new leader epoch.
 
-A broker gives a change of the ISR up for good on INVALID_UPDATE_VERSION, and ignores a LeaderAndIsr of the leader epoch
-that it has. So whoever answers that owes it an election.
+A broker gives up a change of the ISR for good on INVALID_UPDATE_VERSION, and ignores a LeaderAndIsr with a leader epoch
+that it has. So a controller that answers INVALID_UPDATE_VERSION must elect a leader with a newer leader epoch.
 """
 
 from dataclasses import replace
@@ -19,15 +19,17 @@ from tests.handlers.test_isr_change import ask, with_isr_of_two
 
 
 async def succeeded(world: World) -> World:
-    """Another instance leads, and has loaded everything."""
+    """Another instance becomes the active controller and loads the cluster."""
     successor = World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)
     world.zk.expire()
     await successor.start()
     return successor
 
 
-async def test_a_wish_that_is_refused_because_we_know_a_newer_version_is_followed_by_an_election(world: World) -> None:
-    """The state was touched while nobody led, so it was loaded with a version that its leader has never heard of."""
+async def test_an_isr_change_that_is_refused_for_a_newer_partition_epoch_is_followed_by_an_election(
+    world: World,
+) -> None:
+    """The state was written without an active controller, so it was loaded with a version that its leader never got."""
     await with_isr_of_two(world)
     path = paths.partition_state(tp("t"))
     world.tree.put(path, world.tree.nodes[path].data)
@@ -40,18 +42,16 @@ async def test_a_wish_that_is_refused_because_we_know_a_newer_version_is_followe
     assert successor.state("t")[1] > before, "the leader waits for ever: no newer leader epoch will come"
 
 
-@pytest.mark.parametrize("asks_before_it_is_mended", [True, False])
-async def test_a_state_that_was_mended_comes_back_with_a_newer_leader_epoch(
-    world: World, asks_before_it_is_mended: bool
-) -> None:
-    """Broken: the leader is refused, and nobody can be elected. Mended: the leader still waits."""
+@pytest.mark.parametrize("asks_before_the_repair", [True, False])
+async def test_a_state_that_was_repaired_gets_a_newer_leader_epoch(world: World, asks_before_the_repair: bool) -> None:
+    """While the state is broken, the leader is refused and no leader is electable. After the repair it still waits."""
     await with_isr_of_two(world)
     path = paths.partition_state(tp("t"))
     sound = world.tree.nodes[path].data
     world.tree.put(path, b"not json")
     reply = await world.call(ask(world, (2, 3, 1)))
     assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
-    if asks_before_it_is_mended:
+    if asks_before_the_repair:
         await world.call(ask(world, (2, 3, 1)))
     world.tree.put(path, sound)
     before = world.state("t")[1]
@@ -63,8 +63,8 @@ async def test_a_state_that_was_mended_comes_back_with_a_newer_leader_epoch(
     assert world.state("t")[1] > before, "the leader waits for ever: no newer leader epoch will come"
 
 
-async def test_a_leader_is_told_to_ask_again_while_its_state_is_in_quarantine(world: World) -> None:
-    """Loaded in quarantine, the partition is as good as unknown; but a leader that hears so gives up for good."""
+async def test_a_leader_gets_a_retriable_error_while_its_state_is_in_quarantine(world: World) -> None:
+    """The partition is as good as unknown, but a leader gives up for good on UNKNOWN_TOPIC_OR_PARTITION."""
     await with_isr_of_two(world)
     path = paths.partition_state(tp("t"))
     world.tree.put(path, b"not json")
@@ -75,8 +75,8 @@ async def test_a_leader_is_told_to_ask_again_while_its_state_is_in_quarantine(wo
     assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
 
 
-async def test_a_leader_is_told_to_ask_again_while_any_topic_is_in_quarantine_that_may_be_its_own(world: World) -> None:
-    """Nobody knows the id of a topic that cannot be read, and UNKNOWN_TOPIC_ID would be final."""
+async def test_a_leader_gets_a_retriable_error_while_a_topic_in_quarantine_may_be_its_own(world: World) -> None:
+    """The id of an unreadable topic is unknown, and the leader takes UNKNOWN_TOPIC_ID as final."""
     await with_isr_of_two(world)
     world.tree.put("/brokers/topics/t", b"not json")
     successor = await succeeded(world)
@@ -86,8 +86,8 @@ async def test_a_leader_is_told_to_ask_again_while_any_topic_is_in_quarantine_th
     assert (reply.unknown_ids, reply.unknown_error) == ({topic_id_of("t"): (0,)}, KafkaError.UNKNOWN_SERVER_ERROR)
 
 
-async def test_a_leader_that_names_a_topic_in_quarantine_is_to_ask_again(world: World) -> None:
-    """Version 1 is that of 3.2, and 3.2.0 asks again for a partition that is missing in the answer alone."""
+async def test_a_leader_that_names_a_topic_in_quarantine_gets_no_answer_for_it(world: World) -> None:
+    """Kafka 3.2 sends version 1, and 3.2.0 repeats its request only for a partition that the answer lacks."""
     await with_isr_of_two(world)
     world.tree.put("/brokers/topics/t", b"not json")
     successor = await succeeded(world)
@@ -97,7 +97,7 @@ async def test_a_leader_that_names_a_topic_in_quarantine_is_to_ask_again(world: 
     assert (reply.error, reply.partitions) == (KafkaError.NONE, {})
 
 
-async def test_a_leader_is_told_to_ask_again_while_its_assignment_is_in_quarantine(world: World) -> None:
+async def test_a_leader_gets_a_retriable_error_while_its_assignment_is_in_quarantine(world: World) -> None:
     await with_isr_of_two(world)
     world.put_topic("t", {0: [2, 2, 3]})
     successor = await succeeded(world)
@@ -107,33 +107,33 @@ async def test_a_leader_is_told_to_ask_again_while_its_assignment_is_in_quaranti
     assert reply.partitions == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
 
 
-async def test_an_id_is_unknown_for_good_when_every_topic_can_be_read(world: World) -> None:
+async def test_an_unknown_topic_id_is_final_when_every_topic_is_known(world: World) -> None:
     """A topic that was read before it broke is known, whatever its znode has now."""
     await with_isr_of_two(world)
     world.put_topic("broken", {0: [1]})
     await world.settle()
     world.tree.put("/brokers/topics/broken", b"not json")
     await world.settle()
-    stranger = replace(ask(world, (2, 3)), by_id={(topic_id_of("nobody knows"), 0): ProposedIsr(0, 0, ids(2))})
+    unknown = replace(ask(world, (2, 3)), by_id={(topic_id_of("unknown topic"), 0): ProposedIsr(0, 0, ids(2))})
 
-    reply = await world.call(stranger)
+    reply = await world.call(unknown)
 
     assert "/brokers/topics/broken" in world.context.quarantine
     assert reply.unknown_error is KafkaError.UNKNOWN_TOPIC_ID
 
 
-async def with_a_stranger(world: World) -> World:
+async def with_an_unassigned_broker(world: World) -> World:
     """A fourth broker is live and has no replica."""
     await with_isr_of_two(world)
     world.register(4)
     return await world.settle()
 
 
-async def test_a_leader_that_counts_on_a_replica_of_a_cancelled_reassignment_hears_who_has_replicas(
+async def test_a_leader_that_proposes_a_replica_of_a_cancelled_reassignment_is_sent_its_replicas(
     world: World,
 ) -> None:
-    """An earlier term may have ended between the topic znode and the newer leader epoch that was to tell its leader."""
-    successor = await succeeded(await with_a_stranger(world))
+    """An earlier term may have ended between the writes of the topic znode and of the newer leader epoch."""
+    successor = await succeeded(await with_an_unassigned_broker(world))
     _, before, isr, _ = successor.state("t")
 
     reply = await successor.call(ask(successor, (2, 3, 4)))
@@ -152,11 +152,11 @@ async def test_a_leader_that_counts_on_a_replica_of_a_cancelled_reassignment_hea
     ],
     ids=str,
 )
-async def test_a_leader_that_was_granted_a_change_still_hears_that_a_reassignment_was_cancelled(
+async def test_a_leader_with_an_accepted_isr_change_is_still_sent_a_cancelled_reassignment(
     world: World, release: Release, version: int, answer: KafkaError
 ) -> None:
-    """What this term wrote for it has told it no assignment: the leader epoch is that of the earlier term."""
-    successor = await succeeded(await with_a_stranger(world))
+    """The write of this term sent it no assignment: the leader epoch is still the one of the earlier term."""
+    successor = await succeeded(await with_an_unassigned_broker(world))
     successor.context.releases[BrokerId(2)] = release
     await successor.call(ask(successor, (2, 3, 1), version=version))
     _, before, isr, partition_epoch = successor.state("t")
@@ -168,11 +168,11 @@ async def test_a_leader_that_was_granted_a_change_still_hears_that_a_reassignmen
 
 
 @pytest.mark.parametrize("release", [Release(2, 7), Release(2, 8)], ids=str)
-async def test_a_leader_whose_state_was_written_once_more_still_hears_that_a_reassignment_was_cancelled(
+async def test_a_leader_with_a_refused_isr_change_is_still_sent_a_cancelled_reassignment(
     world: World, release: Release
 ) -> None:
-    """It was refused a member that shuts down, and got the committed ISR with a newer partition epoch."""
-    successor = await succeeded(await with_a_stranger(world))
+    """The leader proposed a broker that shuts down, and got the committed ISR with a newer partition epoch."""
+    successor = await succeeded(await with_an_unassigned_broker(world))
     successor.context.releases[BrokerId(2)] = release
     successor.context.mark_shutting_down(BrokerId(1))
     await successor.call(ask(successor, (2, 3, 1), version=0))
@@ -184,20 +184,20 @@ async def test_a_leader_whose_state_was_written_once_more_still_hears_that_a_rea
     assert successor.state("t")[:3] == (2, before + 1, isr), "the leader waits for ever"
 
 
-async def test_a_leader_gets_one_newer_leader_epoch_in_a_term_by_naming_a_stranger(world: World) -> None:
-    successor = await succeeded(await with_a_stranger(world))
+async def test_a_leader_gets_only_one_newer_leader_epoch_per_term_by_naming_an_unassigned_broker(world: World) -> None:
+    successor = await succeeded(await with_an_unassigned_broker(world))
     await successor.call(ask(successor, (2, 3, 4)))
-    _, leader_epoch, _, partition_epoch = told = successor.state("t")
+    _, leader_epoch, _, partition_epoch = sent = successor.state("t")
 
     await successor.call(ask(successor, (2, 3, 4), leader_epoch=leader_epoch, partition_epoch=partition_epoch))
 
-    assert successor.state("t") == told
+    assert successor.state("t") == sent
 
 
-async def test_a_leader_that_we_told_who_has_replicas_gets_no_newer_leader_epoch_by_naming_a_stranger(
+async def test_a_leader_that_knows_its_replicas_gets_no_newer_leader_epoch_by_naming_an_unassigned_broker(
     world: World,
 ) -> None:
-    await with_a_stranger(world)
+    await with_an_unassigned_broker(world)
 
     reply = await world.call(ask(world, (2, 3, 4)))
 
@@ -205,19 +205,19 @@ async def test_a_leader_that_we_told_who_has_replicas_gets_no_newer_leader_epoch
     assert world.state("t") == (2, 1, [2, 3], 1)
 
 
-async def test_who_does_not_lead_gets_no_newer_leader_epoch_by_naming_a_stranger(world: World) -> None:
-    successor = await succeeded(await with_a_stranger(world))
+async def test_a_follower_gets_no_newer_leader_epoch_by_naming_an_unassigned_broker(world: World) -> None:
+    successor = await succeeded(await with_an_unassigned_broker(world))
 
     await successor.call(ask(successor, (2, 3, 4), by=3))
 
     assert successor.state("t") == (2, 1, [2, 3], 1)
 
 
-# -- leaders of releases that take most refusals for the end (docs/deviations.md) --------------------------------------
+# -- leaders of releases that take most error codes as final (docs/deviations.md) --------------------------------------
 
 
 @pytest.mark.parametrize("release", [Release(2, 7), Release(2, 8), Release(3, 0), Release(3, 1), None], ids=str)
-async def test_an_old_leader_is_left_without_an_answer_while_its_state_is_in_quarantine(
+async def test_an_old_leader_gets_no_answer_while_its_state_is_in_quarantine(
     world: World, release: Release | None
 ) -> None:
     """With any error code the leader would keep the change pending for good; a missing partition it sends again."""
@@ -231,7 +231,7 @@ async def test_an_old_leader_is_left_without_an_answer_while_its_state_is_in_qua
     assert (reply.error, reply.partitions) == (KafkaError.NONE, {})
 
 
-async def test_an_old_leader_that_wants_a_dead_member_gets_the_committed_isr_back(world: World) -> None:
+async def test_an_old_leader_that_proposes_a_dead_member_gets_the_committed_isr_back(world: World) -> None:
     await with_isr_of_two(world)
     world.context.releases[BrokerId(2)] = Release(3, 0)
     world.die(1)
@@ -248,7 +248,7 @@ async def test_an_old_leader_that_wants_a_dead_member_gets_the_committed_isr_bac
 async def test_a_leader_older_than_3_0_gets_the_committed_isr_back_with_a_newer_partition_epoch(
     world: World, release: Release | None
 ) -> None:
-    """2.7.0, 2.7.1 and 2.8.0 ignore an answer with an equal one, and the member that is gone stays in their ISR."""
+    """2.7.0, 2.7.1 and 2.8.0 ignore an answer with an equal partition epoch, and keep the dead member in their ISR."""
     await with_isr_of_two(world)
     if release is not None:
         world.context.releases[BrokerId(2)] = release
@@ -266,23 +266,23 @@ async def test_a_leader_older_than_3_0_gets_the_committed_isr_back_with_a_newer_
 async def test_a_leader_older_than_3_0_that_missed_the_newer_partition_epoch_gets_it_when_it_asks_again(
     world: World, is_back: bool
 ) -> None:
-    """An answer is lost. The leader repeats what it asked for, and no newer leader epoch is on its way."""
+    """An answer is lost. The leader repeats its request, and no newer leader epoch follows."""
     await with_isr_of_two(world)
     world.context.releases[BrokerId(2)] = Release(2, 8)
     world.die(1)
     await world.settle()
-    wish = ask(world, (2, 3, 1), version=0)
-    answered = await world.call(wish)
+    request = ask(world, (2, 3, 1), version=0)
+    answered = await world.call(request)
     if is_back:
         world.register(1)
         await world.settle()
 
-    again = await world.call(wish)
+    again = await world.call(request)
 
     assert again.partitions == answered.partitions
 
 
-async def test_an_old_leader_that_asks_for_nonsense_gets_a_code_that_it_knows(world: World) -> None:
+async def test_an_old_leader_with_an_invalid_proposal_gets_an_error_code_that_it_knows(world: World) -> None:
     await with_isr_of_two(world)
 
     reply = await world.call(ask(world, (3,), version=0))

@@ -1,4 +1,4 @@
-"""Reassignments are throttled as the tool does it, and the controller takes it away, whoever leads at the end."""
+"""Reassignments are throttled as by Kafka's tool, and the controller of that moment removes the throttle at the end."""
 
 import json
 from collections.abc import Mapping
@@ -40,13 +40,13 @@ def put_config(world: World, entity: str, values: Mapping[str, str], **extra: ob
 
 
 def notified(world: World) -> list[str]:
-    """The entities that brokers were told of, in order."""
+    """The entities that notifications name, in order."""
     children = sorted(path for path in world.tree.nodes if path.startswith("/config/changes/"))
     return [json.loads(world.tree.nodes[path].data or b"")["entity_path"] for path in children]
 
 
 async def tick(world: World, within_s: float = 0.0) -> None:
-    """What is due by then."""
+    """Queue the events that are due within so many seconds, and handle them."""
     for event in world.timers.fire(within_s):
         world.queue.put(event)
     await world.settle()
@@ -61,14 +61,14 @@ async def finish(world: World) -> None:
 
 @pytest.fixture
 async def moving(world: World) -> World:
-    """Topic t is on 1 and 2, and about to go to 1 and 3."""
+    """Topic t is on brokers 1 and 2, and is about to move to brokers 1 and 3."""
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
     world.forget()
     return world
 
 
-async def test_rates_and_replicas_are_set_and_brokers_are_told(moving: World) -> None:
+async def test_rates_and_replicas_are_set_and_brokers_are_notified(moving: World) -> None:
     reply = await moving.call(throttle())
 
     assert reply == ThrottleReply(ids(1, 2, 3), ("t",))
@@ -78,14 +78,14 @@ async def test_rates_and_replicas_are_set_and_brokers_are_told(moving: World) ->
     assert (moving.snapshot.throttle.rate, moving.snapshot.throttle.by) == (1000, "ann")
 
 
-async def test_it_is_remembered_before_it_is_set(moving: World) -> None:
+async def test_the_throttle_is_stored_before_it_is_set(moving: World) -> None:
     await moving.call(throttle())
 
     first = [operation.path for transaction in moving.zk.transactions for operation in transaction]
     assert first.index(PATH) < first.index("/config/brokers/1")
 
 
-async def test_it_stays_while_the_reassignment_is_under_way(moving: World) -> None:
+async def test_the_throttle_stays_while_the_reassignment_is_under_way(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
 
@@ -95,7 +95,7 @@ async def test_it_stays_while_the_reassignment_is_under_way(moving: World) -> No
     assert configs(moving) == [RATES, RATES, RATES, LISTS]
 
 
-async def test_it_goes_when_the_reassignment_has_completed(moving: World) -> None:
+async def test_the_throttle_is_removed_when_the_reassignment_has_completed(moving: World) -> None:
     put_config(moving, "topics/t", {"retention.ms": "5"}, note="kept")
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
@@ -109,7 +109,7 @@ async def test_it_goes_when_the_reassignment_has_completed(moving: World) -> Non
     assert notified(moving)[-4:] == ["brokers/1", "brokers/2", "brokers/3", "topics/t"]
 
 
-async def test_the_next_throttle_goes_as_soon_as_its_reassignment_is_over(moving: World) -> None:
+async def test_the_next_throttle_is_removed_as_soon_as_its_reassignment_has_ended(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
     await finish(moving)
@@ -123,7 +123,7 @@ async def test_the_next_throttle_goes_as_soon_as_its_reassignment_is_over(moving
     assert PATH not in moving.tree.nodes
 
 
-async def test_it_goes_when_the_reassignment_is_cancelled(moving: World) -> None:
+async def test_the_throttle_is_removed_when_the_reassignment_is_cancelled(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
 
@@ -133,7 +133,7 @@ async def test_it_goes_when_the_reassignment_is_cancelled(moving: World) -> None
     assert configs(moving) == [{}, {}, {}, {}]
 
 
-async def test_it_goes_when_the_reassignment_never_begins(moving: World) -> None:
+async def test_the_throttle_is_removed_when_the_reassignment_never_begins(moving: World) -> None:
     await moving.call(throttle())
     await tick(moving)
     assert configs(moving) == [RATES, RATES, RATES, LISTS]
@@ -144,7 +144,7 @@ async def test_it_goes_when_the_reassignment_never_begins(moving: World) -> None
     assert configs(moving) == [{}, {}, {}, {}]
 
 
-async def test_the_next_controller_takes_it_away(moving: World) -> None:
+async def test_the_next_controller_removes_the_throttle(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
     after = await successor(moving)
@@ -158,7 +158,7 @@ async def test_the_next_controller_takes_it_away(moving: World) -> None:
     assert PATH not in after.tree.nodes
 
 
-async def test_what_ended_between_two_controllers_is_taken_away_too(moving: World) -> None:
+async def test_the_throttle_of_a_reassignment_that_ended_between_two_terms_is_removed(moving: World) -> None:
     await moving.call(throttle())
     moving.zk.expire()
     after = World(tree=moving.tree, session_id=2)
@@ -170,7 +170,7 @@ async def test_what_ended_between_two_controllers_is_taken_away_too(moving: Worl
     assert configs(after) == [{}, {}, {}, {}]
 
 
-async def test_a_throttle_of_somebody_else_is_refused_and_nothing_is_set(moving: World) -> None:
+async def test_an_existing_throttle_refuses_the_request_and_nothing_is_set(moving: World) -> None:
     put_config(moving, "brokers/2", {L_RATE: "77"})
 
     with pytest.raises(CallRefused, match=r"brokers/2: leader.replication.throttled.rate is 77 already.*override"):
@@ -180,7 +180,7 @@ async def test_a_throttle_of_somebody_else_is_refused_and_nothing_is_set(moving:
     assert PATH not in moving.tree.nodes
 
 
-async def test_what_was_overridden_is_put_back_at_the_end(moving: World) -> None:
+async def test_an_overridden_throttle_is_restored_at_the_end(moving: World) -> None:
     put_config(moving, "brokers/2", {L_RATE: "77"})
     await moving.call(throttle(override=True))
     assert config(moving, "brokers/2") == RATES
@@ -191,7 +191,7 @@ async def test_what_was_overridden_is_put_back_at_the_end(moving: World) -> None
     assert config(moving, "brokers/2") == {L_RATE: "77"}
 
 
-async def test_what_somebody_changed_meanwhile_is_left_alone(moving: World) -> None:
+async def test_a_rate_that_an_operator_changed_meanwhile_is_left_alone(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
     put_config(moving, "brokers/1", {L_RATE: "5", F_RATE: "1000"})
@@ -201,7 +201,7 @@ async def test_what_somebody_changed_meanwhile_is_left_alone(moving: World) -> N
     assert config(moving, "brokers/1") == {L_RATE: "5"}
 
 
-async def test_a_second_throttle_joins_the_first(moving: World) -> None:
+async def test_a_second_throttle_is_merged_with_the_first(moving: World) -> None:
     moving.put_topic("u", {0: [2]})
     await moving.settle()
     await moving.call(throttle())
@@ -219,7 +219,7 @@ async def test_a_second_throttle_joins_the_first(moving: World) -> None:
     assert [*configs(moving), config(moving, "topics/u")] == [{}, {}, {}, {}, {}]
 
 
-async def test_what_cannot_be_understood_is_left_and_tried_again(moving: World) -> None:
+async def test_a_configuration_that_cannot_be_understood_is_left_alone_and_retried(moving: World) -> None:
     await moving.call(throttle())
     await reassign(moving, {tp("t"): [1, 3]})
     kept = moving.tree.nodes["/config/brokers/2"].data
@@ -241,7 +241,7 @@ def configs_of_others(world: World) -> list[Mapping[str, str] | None]:
     return [config(world, "brokers/1"), config(world, "brokers/3")]
 
 
-async def test_a_configuration_that_cannot_be_understood_is_no_place_for_a_throttle(moving: World) -> None:
+async def test_a_configuration_that_cannot_be_understood_refuses_the_throttle(moving: World) -> None:
     moving.tree.put("/config/brokers/2", b"rubbish")
 
     with pytest.raises(CallRefused, match="nothing is throttled before that znode is repaired"):
@@ -250,7 +250,7 @@ async def test_a_configuration_that_cannot_be_understood_is_no_place_for_a_throt
     assert moving.tree.nodes["/config/brokers/2"].data == b"rubbish"
 
 
-async def test_a_memory_that_cannot_be_understood_is_left_and_nothing_is_set(moving: World) -> None:
+async def test_a_stored_throttle_that_cannot_be_understood_is_left_alone_and_nothing_is_set(moving: World) -> None:
     moving.tree.put(PATH, b"rubbish")
     after = await successor(moving)
 
@@ -262,7 +262,7 @@ async def test_a_memory_that_cannot_be_understood_is_left_and_nothing_is_set(mov
 
 
 @pytest.mark.parametrize("rate", [0, -5])
-async def test_a_rate_that_copies_nothing_is_refused(moving: World, rate: int) -> None:
+async def test_a_rate_that_is_not_positive_is_refused(moving: World, rate: int) -> None:
     with pytest.raises(CallRefused, match="it must be positive"):
         await moving.call(throttle(rate))
 

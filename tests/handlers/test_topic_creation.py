@@ -1,4 +1,4 @@
-"""Admin clients create topics and add partitions, and ZooKeeper, other writers and quotas have their say."""
+"""Admin clients create topics and add partitions: ZooKeeper, other writers and quotas may refuse or change that."""
 
 import json
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ async def test_a_created_topic_is_led_when_the_reply_comes(world: World) -> None
         (TopicRequest("t"), "num.partitions", KafkaError.INVALID_PARTITIONS),
     ],
 )
-async def test_no_topic_gets_a_default_that_no_broker_has_said(
+async def test_no_topic_gets_a_default_that_no_broker_has_answered(
     wanted: TopicRequest, setting: str, code: KafkaError
 ) -> None:
     world = World(settings=SettingsBook())
@@ -118,7 +118,7 @@ async def test_below_2_8_a_topic_gets_no_id() -> None:
     assert "topic_id" not in content(world, TOPIC)
 
 
-async def test_counts_that_are_not_given_are_those_of_the_cluster() -> None:
+async def test_missing_counts_are_the_defaults_of_the_cluster() -> None:
     world = World(policy=Policy(num_partitions=2, default_replication_factor=3))
     for broker in (1, 2, 3):
         world.register(broker)
@@ -131,7 +131,7 @@ async def test_counts_that_are_not_given_are_those_of_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(("tiered", "error"), [(False, KafkaError.INVALID_CONFIG), (True, None)])
-async def test_a_topic_has_its_log_elsewhere_only_where_brokers_have_tiered_storage(
+async def test_remote_storage_is_refused_unless_brokers_have_tiered_storage(
     *, tiered: bool, error: KafkaError | None
 ) -> None:
     world = World(policy=Policy(tiered_storage=tiered))
@@ -144,7 +144,7 @@ async def test_a_topic_has_its_log_elsewhere_only_where_brokers_have_tiered_stor
     assert (refusal and refusal.error) == error
 
 
-async def test_configs_are_judged_by_the_oldest_release_among_the_live_brokers(world: World) -> None:
+async def test_configs_are_validated_by_the_oldest_release_among_the_live_brokers(world: World) -> None:
     wanted = create(TopicRequest("t", 1, 1, configs={"message.format.version": "3.9-IV0"}))
     world.context.releases[BrokerId(2)] = Release(2, 8)
     world.context.releases[BrokerId(3)] = Release(3, 9)
@@ -167,7 +167,7 @@ FORMAT_OF_39 = create(TopicRequest("new", 1, 1, configs={"message.format.version
 
 
 async def upgraded_world(*replicas: int, down: bool = False) -> World:
-    """A cluster with one topic on these brokers. Its broker 3 is still of 2.8, or was down at the takeover."""
+    """A cluster with one topic on these brokers. Its broker 3 still runs 2.8, or was down at the takeover."""
     world = World(policy=Policy(protocol_release=Release(2, 8)))
     releases = {1: Release(3, 9), 2: Release(3, 9)} | ({} if down else {3: Release(2, 8)})
     for broker in releases:
@@ -189,7 +189,7 @@ async def test_a_broker_that_restarts_can_read_the_configs_of_topics_that_were_c
     assert "is not understood by broker 3 (Kafka 2.8, not live)" in (refused.text or "")
 
 
-async def test_a_broker_that_comes_back_with_a_newer_release_is_judged_by_as_it_is_now() -> None:
+async def test_a_broker_that_returns_with_a_newer_release_counts_with_the_newer_one() -> None:
     world = await upgraded_world(3, 1)
     world.die(3)
     await world.settle()
@@ -200,7 +200,7 @@ async def test_a_broker_that_comes_back_with_a_newer_release_is_judged_by_as_it_
     assert refusals(await world.call(FORMAT_OF_39)) == {"new": None}
 
 
-async def test_after_a_takeover_the_protocol_version_stands_for_a_broker_that_is_down() -> None:
+async def test_after_a_takeover_a_broker_that_is_down_counts_with_the_protocol_version() -> None:
     world = await upgraded_world(3, 1, down=True)
 
     refused = refusals(await world.call(FORMAT_OF_39))["new"]
@@ -209,7 +209,7 @@ async def test_after_a_takeover_the_protocol_version_stands_for_a_broker_that_is
     assert "(inter.broker.protocol.version, which stands for broker 3, not live)" in (refused.text or "")
 
 
-async def test_a_dead_broker_without_replicas_is_not_judged_by() -> None:
+async def test_a_dead_broker_without_replicas_does_not_count() -> None:
     world = await upgraded_world(2, 1)
     world.die(3)
     await world.settle()
@@ -217,7 +217,7 @@ async def test_a_dead_broker_without_replicas_is_not_judged_by() -> None:
     assert refusals(await world.call(FORMAT_OF_39)) == {"new": None}
 
 
-async def test_our_own_ids_are_no_brokers_that_have_to_read_configs() -> None:
+async def test_controllerd_ids_are_no_brokers_that_have_to_read_configs() -> None:
     world = World(policy=Policy(protocol_release=Release(2, 8)))
     world.register(1)
     await world.start()
@@ -227,7 +227,7 @@ async def test_our_own_ids_are_no_brokers_that_have_to_read_configs() -> None:
     assert refusals(await world.call(FORMAT_OF_39)) == {"new": None}
 
 
-async def test_configs_are_judged_by_the_protocol_version_while_no_release_is_known() -> None:
+async def test_configs_are_validated_by_the_protocol_version_while_no_release_is_known() -> None:
     world = World(policy=Policy(protocol_release=Release(2, 8)))
     world.register(1)
     await world.start()
@@ -240,7 +240,7 @@ async def test_configs_are_judged_by_the_protocol_version_while_no_release_is_kn
     assert "is not understood by Kafka 2.8 (inter.broker.protocol.version)" in (refusal.text or "")
 
 
-async def test_the_reply_says_by_which_release_the_configs_are_to_be_read(world: World) -> None:
+async def test_the_reply_names_the_release_that_validated_the_configs(world: World) -> None:
     for broker in (1, 2, 3):
         world.context.releases[BrokerId(broker)] = Release(2, 8)
 
@@ -250,13 +250,13 @@ async def test_the_reply_says_by_which_release_the_configs_are_to_be_read(world:
     assert reply.outcomes["t"].release == Release(2, 8)
 
 
-async def test_replicas_begin_where_chance_says(world: World) -> None:
+async def test_the_first_replica_is_drawn_at_random(world: World) -> None:
     await world.call(create(TopicRequest("t", 1, 1)))
 
     assert world.drawn == [3, 3]
 
 
-async def test_validating_writes_nothing_and_tells_what_would_be(world: World) -> None:
+async def test_validating_writes_nothing_and_returns_the_outcome(world: World) -> None:
     reply = await world.call(create(TopicRequest("t", 2, 3), validate_only=True))
 
     assert reply.outcomes["t"] == TopicOutcome(None, None, frozenset({0, 1}), 3, {})
@@ -277,7 +277,7 @@ async def test_a_refused_topic_does_not_keep_others_from_being_created(world: Wo
     }
 
 
-async def test_a_topic_in_quarantine_counts_as_there(world: World) -> None:
+async def test_a_topic_in_quarantine_counts_as_existing(world: World) -> None:
     world.tree.put(TOPIC, b"rubbish")
     await world.settle()
 
@@ -302,7 +302,7 @@ async def test_two_topics_of_one_request_may_not_collide_in_metrics(world: World
     assert refusals(reply) == {"a.b": None, "a_b": Refusal(KafkaError.INVALID_TOPIC_EXCEPTION, text)}
 
 
-async def test_a_topic_that_somebody_else_creates_first_keeps_its_configuration(world: World) -> None:
+async def test_a_topic_that_another_controller_creates_first_keeps_its_configuration(world: World) -> None:
     def broker_creates() -> None:
         world.tree.put(CONFIG, configured(**{"retention.ms": "1"}))
         world.put_topic("t", {0: [3]})
@@ -316,21 +316,23 @@ async def test_a_topic_that_somebody_else_creates_first_keeps_its_configuration(
     assert world.state("t") == (3, 0, [3], 0)
 
 
-async def test_what_a_dead_topic_left_of_its_configuration_is_written_over(world: World) -> None:
+async def test_the_configuration_that_a_deleted_topic_left_behind_is_overwritten(world: World) -> None:
     world.tree.put(CONFIG, configured(**{"retention.ms": "1"}))
 
     assert refusals(await world.call(create(TopicRequest("t", 1, 1)))) == {"t": None}
     assert content(world, CONFIG)["config"] == {}
 
 
-async def test_a_race_for_the_configuration_alone_is_run_again(world: World) -> None:
+async def test_a_lost_race_for_the_configuration_alone_is_retried(world: World) -> None:
     world.zk.before_transaction[1] = lambda: world.tree.put(CONFIG, configured(**{"retention.ms": "1"}))
 
     assert refusals(await world.call(create(TopicRequest("t", 1, 1)))) == {"t": None}
     assert content(world, CONFIG)["config"] == {}
 
 
-async def test_who_keeps_losing_the_race_for_the_configuration_is_told_so(world: World) -> None:
+async def test_a_creation_that_keeps_losing_the_race_for_the_configuration_is_refused_with_an_alarm(
+    world: World,
+) -> None:
     for number in range(1, 20):
         world.zk.before_transaction[number] = lambda: world.tree.put(CONFIG, configured())
 
@@ -340,7 +342,7 @@ async def test_who_keeps_losing_the_race_for_the_configuration_is_told_so(world:
     assert [alarm.what for alarm in world.audit.of(AlarmRecord)] == ["topic was not created"]
 
 
-async def test_a_lost_answer_to_the_creation_is_found_out(world: World) -> None:
+async def test_a_lost_answer_to_the_creation_is_resolved(world: World) -> None:
     world.zk.lose_reply_of.add(1)
 
     reply = await world.call(create(TopicRequest("t", 1, 1)))
@@ -374,7 +376,7 @@ async def test_a_standby_creates_nothing() -> None:
         await World().call(grow(GrowthRequest("t", 2)))
 
 
-async def test_a_topic_that_was_written_and_not_started_is_started_in_the_next_term(world: World) -> None:
+async def test_a_topic_that_was_created_and_not_started_is_started_in_the_next_term(world: World) -> None:
     def fail() -> None:
         raise ValueError
 
@@ -387,7 +389,7 @@ async def test_a_topic_that_was_written_and_not_started_is_started_in_the_next_t
     assert world.state("t") == (1, 0, [1], 0)
 
 
-async def test_a_topic_that_was_deleted_and_is_created_again_at_once_is_a_new_one(world: World) -> None:
+async def test_a_topic_that_is_deleted_and_created_again_at_once_is_a_new_topic(world: World) -> None:
     world.put_topic("t", {0: [3], 1: [3]})
     await world.settle()
     world.tree.remove(TOPIC)
@@ -410,7 +412,7 @@ async def test_many_topics_cost_few_transactions(world: World) -> None:
 # -- quotas ------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_overdraws_the_quota_is_created_and_the_rest_refused(world: World) -> None:
+async def test_the_topic_that_exceeds_the_quota_is_created_and_later_ones_are_refused(world: World) -> None:
     world.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
 
     reply = await world.call(create(TopicRequest("t", 13, 1), TopicRequest("u", 1, 1)))
@@ -419,7 +421,7 @@ async def test_what_overdraws_the_quota_is_created_and_the_rest_refused(world: W
     assert reply.throttle.wait_ms == 2_000
 
 
-async def test_an_old_request_is_only_slowed_down(world: World) -> None:
+async def test_an_old_request_is_only_throttled(world: World) -> None:
     world.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
     old = Requester("User:alice", "alice", "app", 5, "127.0.0.1")
 
@@ -452,7 +454,7 @@ async def test_quotas_are_read_at_the_start_of_a_term() -> None:
     assert world.c.configs.quotas.rate_of("", "app") == 3.0
 
 
-async def test_a_quota_that_changes_holds_at_once_and_goes_with_its_configuration(world: World) -> None:
+async def test_a_changed_quota_holds_at_once_and_ends_with_its_configuration(world: World) -> None:
     world.tree.put("/config/users/alice", configured(controller_mutation_rate="4"))
     world.tree.put("/config/changes/config_change_0000000001", b'{"version":2,"entity_path":"users/alice"}')
     await world.settle()
@@ -498,7 +500,7 @@ async def test_added_partitions_are_led_when_the_reply_comes(grown: World) -> No
     assert content(grown, TOPIC)["topic_id"] == topic_id_of("t")
 
 
-async def test_added_partitions_may_be_placed_by_hand(grown: World) -> None:
+async def test_added_partitions_may_have_an_explicit_assignment(grown: World) -> None:
     await grown.call(grow(GrowthRequest("t", 2, (ids(3, 1),))))
 
     assert grown.state("t", 1) == (3, 0, [3, 1], 0)
@@ -511,7 +513,7 @@ async def test_growth_that_is_only_validated_writes_nothing(grown: World) -> Non
     assert grown.zk.transactions == []
 
 
-async def test_each_topic_of_a_request_is_judged_for_itself(grown: World) -> None:
+async def test_each_topic_of_a_request_is_validated_by_itself(grown: World) -> None:
     reply = await grown.call(grow(GrowthRequest("none", 2), GrowthRequest("t", 2), GrowthRequest("__t", 2)))
 
     assert list(reply.outcomes) == ["none", "t", "__t"]
@@ -530,7 +532,7 @@ async def test_a_topic_that_is_being_deleted_does_not_grow(grown: World) -> None
     assert refusals(reply) == {"t": Refusal(KafkaError.INVALID_TOPIC_EXCEPTION, text)}
 
 
-async def test_a_topic_that_nobody_understands_does_not_grow(grown: World) -> None:
+async def test_a_topic_that_cannot_be_understood_does_not_grow(grown: World) -> None:
     grown.tree.put(TOPIC, b"rubbish")
 
     reply = await grown.call(grow(GrowthRequest("t", 2)))
@@ -540,7 +542,7 @@ async def test_a_topic_that_nobody_understands_does_not_grow(grown: World) -> No
     assert grown.tree.nodes[TOPIC].data == b"rubbish"
 
 
-async def test_a_topic_that_changes_meanwhile_is_judged_anew_and_charged_once(grown: World) -> None:
+async def test_a_topic_that_changes_meanwhile_is_validated_again_and_charged_once(grown: World) -> None:
     grown.c.configs.quotas.set_rate(QuotaEntity("alice", None), 1.0)
     grown.zk.before_transaction[1] = lambda: grown.put_topic("t", {0: [1, 2], 1: [3, 1]})
 
@@ -552,7 +554,7 @@ async def test_a_topic_that_changes_meanwhile_is_judged_anew_and_charged_once(gr
     assert grown.c.configs.quotas.quota_for("alice", "app", Mutation.CREATE_PARTITIONS, 3, now).take(0, 0.0)
 
 
-async def test_growth_that_keeps_losing_is_given_up(grown: World) -> None:
+async def test_growth_that_keeps_losing_the_race_is_refused(grown: World) -> None:
     node = grown.tree.nodes[TOPIC].data or b""
     for number in range(1, 20):
         grown.zk.before_transaction[number] = lambda: grown.tree.put(TOPIC, node)
@@ -579,32 +581,32 @@ async def test_growth_beyond_the_quota_is_refused(grown: World) -> None:
     assert refusals(await grown.call(grow(GrowthRequest("t", 21)))) == {"t": THROTTLED}
 
 
-# -- how much one request may want ---------------------------------------------------------------------------------
+# -- the limit of one request ------------------------------------------------------------------------------------------
 
 
-async def test_once_very_many_partitions_are_placed_the_rest_of_a_request_is_refused(world: World) -> None:
-    wishes = (TopicRequest("a", MAX_PARTITIONS, 1), TopicRequest("b", MAX_PARTITIONS, 1), TopicRequest("c", 1, 1))
+async def test_topics_beyond_the_partition_limit_of_a_request_are_refused(world: World) -> None:
+    requests = (TopicRequest("a", MAX_PARTITIONS, 1), TopicRequest("b", MAX_PARTITIONS, 1), TopicRequest("c", 1, 1))
 
-    reply = await world.call(create(*wishes, validate_only=True))
+    reply = await world.call(create(*requests, validate_only=True))
 
     assert refusals(reply) == {"a": None, "b": None, "c": TOO_MANY_AT_ONCE}
 
 
-async def test_growth_of_one_request_is_bounded_too(grown: World) -> None:
+async def test_growth_beyond_the_partition_limit_of_a_request_is_refused(grown: World) -> None:
     await grown.call(create(TopicRequest("u", 1, 1), TopicRequest("v", 1, 1)))
 
-    wishes = (
+    requests = (
         GrowthRequest("t", MAX_PARTITIONS),
         GrowthRequest("u", MAX_PARTITIONS),
         GrowthRequest("v", MAX_PARTITIONS),
     )
-    reply = await grown.call(grow(*wishes, GrowthRequest("w", 2), validate_only=True))
+    reply = await grown.call(grow(*requests, GrowthRequest("w", 2), validate_only=True))
 
     assert refusals(reply) == {"t": None, "u": None, "v": None, "w": TOO_MANY_AT_ONCE}
 
 
 @pytest.mark.parametrize("name", ["t/partitions/0/state", "t/partitions", "t/", "", "..", "\x00"])
-async def test_what_is_no_name_of_a_topic_is_not_looked_for(grown: World, name: str) -> None:
+async def test_an_invalid_topic_name_is_not_looked_up(grown: World, name: str) -> None:
     reply = await grown.call(grow(GrowthRequest(name, 5)))
 
     text = f"The topic '{name}' does not exist."
@@ -612,7 +614,7 @@ async def test_what_is_no_name_of_a_topic_is_not_looked_for(grown: World, name: 
     assert not grown.audit.of(RejectedRecord)
 
 
-async def test_a_topic_in_quarantine_keeps_no_other_from_growing(grown: World) -> None:
+async def test_a_topic_in_quarantine_does_not_keep_others_from_growing(grown: World) -> None:
     twin = grown.tree.nodes[TOPIC].data
     grown.tree.put("/brokers/topics/younger", twin)  # with the same topic id
     await grown.settle()

@@ -1,4 +1,4 @@
-"""Topics are deleted: what the request sets off, what brokers answer, and what a controller finds that comes after."""
+"""Topic deletion: the request, answers of brokers, brokers that are down, reassignments, and the next controller."""
 
 import json
 
@@ -23,7 +23,7 @@ def ask_for_deletion(world: World, *topics: str) -> None:
 
 
 def is_gone(world: World, topic: str) -> bool:
-    """Of the topic nothing is left, neither in ZooKeeper nor in the context."""
+    """Whether neither ZooKeeper nor the context has anything of the topic."""
     names = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
     return topic not in world.context.topics and not any(path.startswith(names) for path in world.tree.nodes)
 
@@ -84,7 +84,7 @@ async def test_a_topic_stays_in_zookeeper_until_the_last_broker_has_answered(dis
     assert "/admin/delete_topics/t" in disks.world.tree.nodes
 
 
-async def test_the_steps_of_a_deletion_are_written_down(disks: Disks) -> None:
+async def test_the_steps_of_a_deletion_are_recorded(disks: Disks) -> None:
     disks.world.die(3)
     ask_for_deletion(disks.world, "t")
 
@@ -134,7 +134,7 @@ async def test_a_topic_without_partitions_is_deleted_at_once(disks: Disks) -> No
     assert is_gone(disks.world, "empty")
 
 
-async def test_a_topic_whose_znode_went_by_hand_takes_its_request_along(disks: Disks) -> None:
+async def test_the_request_is_removed_when_an_operator_removes_the_topic_znode(disks: Disks) -> None:
     world = disks.world
     world.die(3)
     ask_for_deletion(world, "t")
@@ -146,7 +146,7 @@ async def test_a_topic_whose_znode_went_by_hand_takes_its_request_along(disks: D
     assert is_gone(world, "t")
 
 
-# -- topics that nobody understands ------------------------------------------------------------------------------------
+# -- topics that cannot be understood ----------------------------------------------------------------------------------
 
 
 async def test_a_topic_in_quarantine_is_not_deleted_before_it_can_be_understood(disks: Disks) -> None:
@@ -163,8 +163,8 @@ async def test_a_topic_in_quarantine_is_not_deleted_before_it_can_be_understood(
     assert is_gone(world, "bad")
 
 
-async def test_a_mended_topic_of_a_dead_broker_is_hidden_when_it_is_deleted(disks: Disks) -> None:
-    """Brokers forget a partition only when they are told that it goes: they may know it from an earlier controller."""
+async def test_a_repaired_topic_of_a_dead_broker_is_removed_from_metadata_when_it_is_deleted(disks: Disks) -> None:
+    """Brokers forget a partition only on an UpdateMetadata with leader -2, and may know it from an earlier term."""
     world = disks.world
     world.tree.put("/brokers/topics/bad", b"not JSON")
     state = b'{"controller_epoch":1,"leader":7,"version":1,"leader_epoch":0,"isr":[7]}'
@@ -178,7 +178,7 @@ async def test_a_mended_topic_of_a_dead_broker_is_hidden_when_it_is_deleted(disk
     assert world.brief(1)[-1] == "UpdateMetadata(bad-0 -2/0 [7] offline [7])"
 
 
-async def test_a_topic_that_becomes_unreadable_during_its_deletion_waits(disks: Disks) -> None:
+async def test_the_deletion_of_a_topic_that_becomes_unreadable_waits(disks: Disks) -> None:
     world = disks.world
     disks.silent = {3}
     ask_for_deletion(world, "t")
@@ -245,7 +245,7 @@ async def test_requests_are_dropped_where_deletion_is_disabled() -> None:
 # -- answers of brokers ------------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_of_an_earlier_registration_of_the_broker_counts_for_nothing(disks: Disks) -> None:
+async def test_an_answer_of_an_earlier_broker_epoch_is_ignored(disks: Disks) -> None:
     world = disks.world
     disks.silent = {3}
     ask_for_deletion(world, "t")
@@ -260,7 +260,7 @@ async def test_an_answer_of_an_earlier_registration_of_the_broker_counts_for_not
     assert "t" in world.context.topics
 
 
-async def test_an_answer_to_an_earlier_term_counts_for_nothing(disks: Disks) -> None:
+async def test_an_answer_to_an_earlier_controller_epoch_is_ignored(disks: Disks) -> None:
     world = disks.world
     disks.silent = {3}
     ask_for_deletion(world, "t")
@@ -276,7 +276,7 @@ async def test_an_answer_to_an_earlier_term_counts_for_nothing(disks: Disks) -> 
     assert "t" in world.context.topics
 
 
-async def test_the_end_of_a_replica_whose_topic_is_not_being_deleted_deletes_no_topic_kafka_9946(disks: Disks) -> None:
+async def test_a_deleted_replica_of_a_topic_that_is_not_being_deleted_deletes_no_topic_kafka_9946(disks: Disks) -> None:
     disks.world.queue.put(answer_of(disks, 3))
 
     await disks.settle()
@@ -285,7 +285,7 @@ async def test_the_end_of_a_replica_whose_topic_is_not_being_deleted_deletes_no_
     assert disks.world.context.queued_for_deletion == set()
 
 
-async def test_a_broker_that_could_not_delete_is_asked_again_after_a_while(disks: Disks) -> None:
+async def test_a_broker_that_could_not_delete_is_sent_the_deletion_again_later(disks: Disks) -> None:
     world = disks.world
     disks.refusing[2] = KafkaError.KAFKA_STORAGE_ERROR
     ask_for_deletion(world, "t")
@@ -301,18 +301,18 @@ async def test_a_broker_that_could_not_delete_is_asked_again_after_a_while(disks
 
 
 def _pauses(disks: Disks) -> list[float]:
-    """After how many seconds somebody is asked again."""
+    """The delays in seconds after which deletions are retried."""
     return [delay_s for delay_s, event in disks.world.timers.later if event == TopicDeletionRetry()]
 
 
 async def _pass_time(disks: Disks) -> None:
-    """What was put for later comes; what has nothing to do with deletions is left out."""
+    """Let the timers fire, and handle the retry of deletions alone."""
     if TopicDeletionRetry() in disks.world.timers.fire():
         disks.world.queue.put(TopicDeletionRetry())
     await disks.settle()
 
 
-async def test_a_broker_that_goes_on_refusing_is_asked_less_and_less_often(disks: Disks) -> None:
+async def test_a_broker_that_keeps_refusing_is_sent_the_deletion_less_and_less_often(disks: Disks) -> None:
     disks.refusing[2] = KafkaError.KAFKA_STORAGE_ERROR
     ask_for_deletion(disks.world, "t")
     await disks.settle()
@@ -324,7 +324,7 @@ async def test_a_broker_that_goes_on_refusing_is_asked_less_and_less_often(disks
     assert pauses == [30.0, 60.0, 120.0, 240.0, 480.0, LAST_RETRY_S, LAST_RETRY_S]
 
 
-async def test_a_request_that_a_broker_refused_as_a_whole_is_tried_again(disks: Disks) -> None:
+async def test_a_request_with_a_top_level_error_is_retried(disks: Disks) -> None:
     disks.silent = {3}
     ask_for_deletion(disks.world, "t")
     await disks.settle()
@@ -355,10 +355,10 @@ async def test_a_broker_in_controlled_shutdown_still_deletes(disks: Disks) -> No
     assert is_gone(disks.world, "t")
 
 
-# -- brokers that are away ---------------------------------------------------------------------------------------------
+# -- brokers that are down ---------------------------------------------------------------------------------------------
 
 
-async def test_a_deletion_ends_when_the_broker_is_back(disks: Disks) -> None:
+async def test_a_deletion_completes_when_the_broker_returns(disks: Disks) -> None:
     world = disks.world
     world.die(3)
     ask_for_deletion(world, "t")
@@ -372,7 +372,7 @@ async def test_a_deletion_ends_when_the_broker_is_back(disks: Disks) -> None:
     assert disks.logs[3] == set()
 
 
-async def test_a_broker_that_dies_before_it_answered_is_told_again(disks: Disks) -> None:
+async def test_a_broker_that_fails_before_its_answer_is_sent_the_deletion_again(disks: Disks) -> None:
     world = disks.world
     disks.silent = {3}
     ask_for_deletion(world, "t")
@@ -389,7 +389,7 @@ async def test_a_broker_that_dies_before_it_answered_is_told_again(disks: Disks)
     assert disks.logs[3] == set()
 
 
-async def test_a_deletion_with_nobody_there_is_announced_and_waits(disks: Disks) -> None:
+async def test_a_deletion_without_live_replicas_is_announced_and_waits(disks: Disks) -> None:
     world = disks.world
     world.register(4)
     for broker in (1, 2, 3):
@@ -405,8 +405,8 @@ async def test_a_deletion_with_nobody_there_is_announced_and_waits(disks: Disks)
     assert world.context.deletions.halted["t"] == "replicas on brokers 1, 2, 3 cannot be deleted: not online"
 
 
-async def test_a_broker_whose_session_ended_is_told_of_the_topics_that_went_meanwhile(disks: Disks) -> None:
-    """Its process may have lived on, and then it knows them still: nobody tells it once they are gone."""
+async def test_a_broker_whose_session_expired_is_sent_the_removal_of_deleted_topics(disks: Disks) -> None:
+    """The process of the broker may live on with the topics in its metadata. No later request would remove them."""
     world = disks.world
     world.register(4)
     await disks.settle()
@@ -422,7 +422,7 @@ async def test_a_broker_whose_session_ended_is_told_of_the_topics_that_went_mean
     assert world.brief(4) == ["UpdateMetadata(t-0 -2/0 [3])"]
 
 
-async def test_a_replica_on_a_failed_log_directory_waits_for_its_broker(disks: Disks) -> None:
+async def test_the_deletion_of_a_replica_on_a_failed_log_directory_waits_for_its_broker(disks: Disks) -> None:
     world = disks.world
     world.context.set_offline_dirs(BrokerId(2), frozenset({tp("t")}))
     ask_for_deletion(world, "t")
@@ -435,7 +435,7 @@ async def test_a_replica_on_a_failed_log_directory_waits_for_its_broker(disks: D
     assert is_gone(world, "t")
 
 
-async def test_a_broker_whose_channel_was_opened_anew_is_told_again(disks: Disks) -> None:
+async def test_a_broker_whose_channel_is_reopened_is_sent_the_deletion_again(disks: Disks) -> None:
     world = disks.world
     disks.silent = {3}
     ask_for_deletion(world, "t")
@@ -465,7 +465,7 @@ async def test_a_broker_that_never_returns_can_be_forgotten_kafka_10548(disks: D
     assert world.context.pending_deletions.of(BrokerId(3)).keys() == {tp("t")}
 
 
-async def test_a_forgotten_broker_that_returns_after_all_deletes_what_it_has(disks: Disks) -> None:
+async def test_a_forgotten_broker_that_returns_deletes_its_replicas(disks: Disks) -> None:
     world = disks.world
     world.die(3)
     ask_for_deletion(world, "t")
@@ -479,7 +479,7 @@ async def test_a_forgotten_broker_that_returns_after_all_deletes_what_it_has(dis
     assert world.context.pending_deletions.brokers() == []
 
 
-async def test_a_forgotten_broker_that_returns_before_the_end_is_waited_for_again(disks: Disks) -> None:
+async def test_a_deletion_waits_again_for_a_forgotten_broker_that_returns(disks: Disks) -> None:
     world = disks.world
     world.die(2)
     world.die(3)
@@ -522,7 +522,7 @@ async def test_a_registered_broker_cannot_be_forgotten(disks: Disks) -> None:
         await disks.world.call(ForgetBroker(BrokerId(3)))
 
 
-async def test_a_standby_forgets_nobody() -> None:
+async def test_a_standby_forgets_no_broker() -> None:
     with pytest.raises(NotController):
         await World().call(ForgetBroker(BrokerId(3)))
 
@@ -532,7 +532,7 @@ async def test_a_standby_forgets_nobody() -> None:
 
 @pytest.fixture
 async def moving() -> Disks:
-    """The topic m is on its way from 1, 2 to 2, 3, and 3 has not caught up."""
+    """The topic m moves from brokers 1 and 2 to 2 and 3; broker 3 has not caught up."""
     disks = Disks(World())
     for broker in (1, 2, 3):
         disks.world.register(broker)
@@ -557,7 +557,7 @@ async def test_a_deletion_waits_for_the_reassignment_of_its_topic(moving: Disks)
 
 
 async def test_the_next_controller_does_not_hide_a_topic_whose_deletion_waits(moving: Disks) -> None:
-    """A leader that knows nothing of the topic answers no fetch of it, and what is waited for would never come."""
+    """A leader without the topic in its metadata answers no fetch of it, so the reassignment would never complete."""
     ask_for_deletion(moving.world, "m")
     await moving.settle()
     after = successor(moving, 3)
@@ -566,13 +566,15 @@ async def test_the_next_controller_does_not_hide_a_topic_whose_deletion_waits(mo
     await after.start()
 
     assert after.world.context.deletions.halted == {"m": "waits for the reassignment of m-0"}
-    told = [line for broker in (1, 2, 3) for line in after.world.brief(broker) if line.startswith("UpdateMetadata(m")]
-    assert told
-    assert not any("-2" in line for line in told)
+    updates = [
+        line for broker in (1, 2, 3) for line in after.world.brief(broker) if line.startswith("UpdateMetadata(m")
+    ]
+    assert updates
+    assert not any("-2" in line for line in updates)
 
 
-async def test_a_new_broker_is_shown_a_topic_whose_deletion_waits(moving: Disks) -> None:
-    """Everybody else knows it still."""
+async def test_a_new_broker_is_sent_a_topic_whose_deletion_waits(moving: Disks) -> None:
+    """All other live brokers still have the topic in their metadata."""
     ask_for_deletion(moving.world, "m")
     await moving.settle()
 
@@ -583,7 +585,7 @@ async def test_a_new_broker_is_shown_a_topic_whose_deletion_waits(moving: Disks)
     assert not [line for line in moving.world.brief(4) if "-2" in line]
 
 
-async def test_a_reassignment_that_cannot_go_on_holds_nobody_up(moving: Disks) -> None:
+async def test_a_reassignment_that_cannot_continue_delays_no_deletion(moving: Disks) -> None:
     world = moving.world
     ask_for_deletion(world, "m")
     await moving.settle()
@@ -601,7 +603,7 @@ async def test_a_reassignment_that_cannot_go_on_holds_nobody_up(moving: Disks) -
 # -- the next controller -----------------------------------------------------------------------------------------------
 
 
-async def test_a_request_without_a_topic_is_ended_by_the_next_controller() -> None:
+async def test_a_request_without_a_topic_is_removed_by_the_next_controller() -> None:
     disks = Disks(World())
     disks.world.register(1)
     disks.world.tree.put("/config/topics/t", b'{"version":1,"config":{}}')
@@ -633,7 +635,7 @@ async def test_a_request_in_the_middle_of_a_failover_is_served_after_it() -> Non
     assert is_gone(world, "x")
 
 
-async def test_a_broker_change_goes_on_with_deletions_that_it_does_not_concern(disks: Disks) -> None:
+async def test_a_broker_change_sends_no_request_for_deletions_of_other_brokers(disks: Disks) -> None:
     disks.silent = {3}
     ask_for_deletion(disks.world, "t")
     await disks.settle()
@@ -645,10 +647,10 @@ async def test_a_broker_change_goes_on_with_deletions_that_it_does_not_concern(d
     assert disks.world.channels.sent == []
 
 
-# -- what readers see --------------------------------------------------------------------------------------------------
+# -- the snapshot ------------------------------------------------------------------------------------------------------
 
 
-async def test_readers_see_whose_answer_a_deletion_waits_for(disks: Disks) -> None:
+async def test_the_snapshot_names_brokers_whose_answer_a_deletion_waits_for(disks: Disks) -> None:
     disks.silent = {2, 3}
     ask_for_deletion(disks.world, "t")
     await disks.settle()
@@ -662,7 +664,7 @@ async def test_readers_see_whose_answer_a_deletion_waits_for(disks: Disks) -> No
     assert disks.world.snapshot.deletions == {}
 
 
-async def test_what_did_not_change_is_not_shown_anew(disks: Disks) -> None:
+async def test_the_snapshot_keeps_the_view_of_an_unchanged_topic(disks: Disks) -> None:
     disks.world.die(3)
     ask_for_deletion(disks.world, "t")
     await disks.settle()

@@ -1,6 +1,6 @@
-"""Admin clients create topics, add partitions and delete, and one thing goes wrong at each transaction in turn.
+"""Admin clients create topics, add partitions and delete, with one fault at each transaction in turn.
 
-Whatever goes wrong: a topic exists with its configuration or not at all, and what exists is led, or is being deleted.
+After any fault, a topic exists with its configuration or not at all, and an existing topic is led or is being deleted.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.record.logs import stamped_log
 
 BY = Requester("User:alice", "alice", "app", 7, "127.0.0.1")
 TRANSACTIONS = range(1, 16)
-"""More than the story takes; beyond its end nothing goes wrong any more."""
+"""More than the sequence has. A fault beyond its end never strikes."""
 
 
 async def story(fault: Fault, number: int) -> World:
@@ -35,8 +35,8 @@ async def story(fault: Fault, number: int) -> World:
         world.register(broker)
     await world.start()
     fault(world, number)
-    wishes = tuple(TopicRequest(name, 2, 2, configs={"retention.ms": "5"}) for name in ("t", "u", "v"))
-    await ask(world, CreateTopics(BY, wishes))
+    requests = tuple(TopicRequest(name, 2, 2, configs={"retention.ms": "5"}) for name in ("t", "u", "v"))
+    await ask(world, CreateTopics(BY, requests))
     await ask(world, CreatePartitions(BY, (GrowthRequest("t", 4), GrowthRequest("u", 3))))
     await ask(world, DeleteTopics(BY, ("u",)))
     return await world.settle()
@@ -44,7 +44,9 @@ async def story(fault: Fault, number: int) -> World:
 
 @pytest.mark.parametrize("number", TRANSACTIONS)
 @pytest.mark.parametrize("fault", [lose_the_answer, fail_unexpectedly, expire_before, expire_after])
-async def test_in_the_end_everything_is_in_order(fault: Callable[[World, int], None], number: int) -> None:
+async def test_a_fault_at_any_transaction_leaves_topics_and_image_consistent(
+    fault: Callable[[World, int], None], number: int
+) -> None:
     world = await story(fault, number)
 
     topics = {path.split("/")[3] for path in world.tree.nodes if path.startswith("/brokers/topics/")}
@@ -55,12 +57,12 @@ async def test_in_the_end_everything_is_in_order(fault: Callable[[World, int], N
         data = json.loads(world.tree.nodes[f"/brokers/topics/{topic}"].data or b"")
         assert data["partitions"].keys() == {str(tp.partition) for tp in world.context.partitions_of(topic)}
     for topic in sorted(world.context.queued_for_deletion):
-        world.context.remove_topic(topic)  # brokers have not answered, and are told nothing more of its leaders
+        world.context.remove_topic(topic)  # brokers have not answered, and are sent no more leaders of it
     assert_in_order(world)
     assert list(check(stamped_log(world.audit.records))) == []
 
 
-async def test_without_faults_the_story_creates_enlarges_and_deletes() -> None:
+async def test_without_a_fault_topics_are_created_enlarged_and_deleted() -> None:
     begun: list[int] = []
 
     world = await story(lambda world, _number: begun.append(len(world.zk.transactions)), 0)

@@ -1,4 +1,4 @@
-"""Admin clients delete topics: the marker, the deletion that begins at once, and what stands in its way."""
+"""Admin clients delete topics: the marker, the deletion that begins at once, refusals and quotas."""
 
 import pytest
 
@@ -59,7 +59,7 @@ async def test_the_marker_is_written_as_kafka_writes_it(full: World) -> None:
 
 
 @pytest.mark.parametrize("data", [None, b""])
-async def test_a_topic_that_is_marked_already_is_no_error(full: World, data: bytes | None) -> None:
+async def test_a_topic_that_is_already_marked_is_no_error(full: World, data: bytes | None) -> None:
     full.zk.before_transaction[1] = lambda: full.tree.put(MARKER, data)
 
     assert refusals(await full.call(delete("t"))) == {"t": None}
@@ -124,14 +124,14 @@ async def test_a_standby_deletes_nothing() -> None:
         await World().call(delete("t"))
 
 
-async def test_a_marker_whose_answer_was_lost_counts(full: World) -> None:
+async def test_a_marker_with_a_lost_answer_counts(full: World) -> None:
     full.zk.lose_reply_of.add(1)
 
     assert refusals(await full.call(delete("t"))) == {"t": None}
     assert full.context.deletions.started == {"t"}
 
 
-async def test_each_partition_is_charged_and_what_comes_after_is_refused(full: World) -> None:
+async def test_each_partition_is_charged_and_topics_beyond_the_quota_are_refused(full: World) -> None:
     full.c.configs.quotas.set_rate(QuotaEntity("alice", None), 0.1)
 
     reply = await full.call(delete("t", "u"))
@@ -140,7 +140,7 @@ async def test_each_partition_is_charged_and_what_comes_after_is_refused(full: W
     assert reply.throttle.wait_ms == 9_000
 
 
-async def test_an_old_request_is_only_slowed_down(full: World) -> None:
+async def test_an_old_request_is_only_throttled(full: World) -> None:
     full.c.configs.quotas.set_rate(QuotaEntity("alice", None), 0.1)
 
     reply = await full.call(delete("t", "u", version=4))
@@ -149,7 +149,7 @@ async def test_an_old_request_is_only_slowed_down(full: World) -> None:
     assert reply.throttle.wait_ms == 19_000
 
 
-async def test_a_topic_that_is_marked_already_is_charged_all_the_same(full: World) -> None:
+async def test_a_topic_that_is_already_marked_is_charged_too(full: World) -> None:
     await full.call(ApiPartitionReassignment(ALICE, {tp("t", 0): ids(3, 1)}))
     await full.call(delete("t"))
     full.c.configs.quotas.set_rate(QuotaEntity("alice", None), 0.1)

@@ -1,4 +1,4 @@
-"""Topics and partitions come and go."""
+"""Topics and partitions are created, enlarged, removed and repaired in ZooKeeper."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import pytest
 
 from controllerd.core.model import PartitionState, Replica, ReplicaState
 from controllerd.record.records import AlarmRecord, RefusedRecord
-from controllerd.zk.access import Outcome, Transaction
+from controllerd.zk.access import Transaction, TransactionOutcome
 from events.topics import PartitionModifications, TopicChange
 from tests.fakes.disks import Disks
 from tests.fakes.world import NODE_ID, World, ids, topic_id_of, tp
@@ -112,7 +112,7 @@ async def test_a_topic_that_is_gone_leaves_nothing_behind_and_can_be_created_aga
     assert world.state("t") == (2, 0, [2], 0)
 
 
-async def test_a_topic_deleted_and_created_between_two_events_is_taken_in_as_new(world: World) -> None:
+async def test_a_topic_deleted_and_created_between_two_events_is_started_as_new(world: World) -> None:
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
 
@@ -139,7 +139,7 @@ async def test_a_broken_topic_is_quarantined_untouched_and_the_others_are_served
     assert world.state("good") == (1, 0, [1, 2], 0)
 
 
-async def test_a_broken_topic_that_is_mended_is_released_and_started(world: World) -> None:
+async def test_a_broken_topic_that_is_repaired_leaves_the_quarantine_and_starts(world: World) -> None:
     world.tree.put("/brokers/topics/t", b"{")
     await world.settle()
 
@@ -175,7 +175,7 @@ async def test_with_too_few_brokers_the_topic_waits_and_keeps_its_replication_fa
     assert world.state("t") == (1, 0, [1, 3, 2], 0)
 
 
-async def test_a_broker_that_stops_while_a_topic_waits_for_another_one_is_refused_nothing() -> None:
+async def test_the_failure_of_a_broker_while_a_topic_waits_for_another_one_refuses_no_transition() -> None:
     """The broker's replica of the waiting partition never started, so there is nothing to stop."""
     world = World()
     world.register(1)
@@ -195,7 +195,7 @@ async def test_a_broker_that_stops_while_a_topic_waits_for_another_one_is_refuse
     assert world.state("t")[:3] == (1, 0, [1, 2])
 
 
-async def test_partitions_that_are_added_and_wait_for_a_broker_are_an_alarm() -> None:
+async def test_added_partitions_that_wait_for_a_broker_raise_an_alarm() -> None:
     world = World()
     world.register(1)
     world.put_topic("t", {0: [1]})
@@ -206,8 +206,8 @@ async def test_partitions_that_are_added_and_wait_for_a_broker_are_an_alarm() ->
     world.tree.put("/brokers/topics/t", json.dumps(body).encode())
     await world.settle()
 
-    told = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "topic waits for brokers"]
-    assert told == ["t: 1 partition has a replica on controllerd, and no live broker is without one to take it"]
+    details = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "topic waits for brokers"]
+    assert details == ["t: 1 partition has a replica on controllerd, and no live broker is without one to take it"]
 
 
 async def test_a_replica_on_controllerd_is_given_to_a_broker_while_the_deletion_of_its_topic_waits() -> None:
@@ -238,7 +238,7 @@ async def test_a_replica_on_controllerd_is_given_to_a_broker_while_the_deletion_
     assert world.state("t", 1)[0] == 1
 
 
-async def test_a_topic_that_begins_to_wait_for_a_broker_is_an_alarm_once() -> None:
+async def test_a_topic_that_begins_to_wait_for_a_broker_raises_one_alarm() -> None:
     world = World()
     world.register(1)
     await world.start()
@@ -249,11 +249,11 @@ async def test_a_topic_that_begins_to_wait_for_a_broker_is_an_alarm_once() -> No
     world.register(1)
     await world.settle()
 
-    told = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "topic waits for brokers"]
-    assert told == ["t: 2 partitions have a replica on controllerd, and no live broker is without one to take it"]
+    details = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "topic waits for brokers"]
+    assert details == ["t: 2 partitions have a replica on controllerd, and no live broker is without one to take it"]
 
 
-async def test_a_waiting_partition_says_why_in_the_audit_log(world: World) -> None:
+async def test_the_audit_log_has_the_reason_why_a_partition_waits(world: World) -> None:
     world.put_topic("t", {0: [8, 9]})
 
     await world.settle()
@@ -262,7 +262,7 @@ async def test_a_waiting_partition_says_why_in_the_audit_log(world: World) -> No
     assert refused.reasons == ["no assigned replica is live"]
 
 
-async def test_a_broker_twice_in_an_assignment_costs_that_partition_alone(world: World) -> None:
+async def test_a_broker_twice_in_an_assignment_quarantines_that_partition_alone(world: World) -> None:
     world.put_topic("t", {0: [1, 1], 1: [1, 2]})
 
     await world.settle()
@@ -272,7 +272,7 @@ async def test_a_broker_twice_in_an_assignment_costs_that_partition_alone(world:
     assert tp("t", 0) not in world.context
 
 
-async def test_of_two_topics_with_one_id_the_younger_is_left_alone(world: World) -> None:
+async def test_the_younger_of_two_topics_with_one_id_is_left_alone(world: World) -> None:
     world.put_topic("old", {0: [1]})
     await world.settle()
     world.put_topic("young", {0: [2]}, topic_id=topic_id_of("old"))
@@ -284,7 +284,7 @@ async def test_of_two_topics_with_one_id_the_younger_is_left_alone(world: World)
     assert "/brokers/topics/young/partitions" not in world.tree.nodes
 
 
-async def test_a_leader_outside_its_isr_is_alarmed_and_replaced_by_the_normal_rule() -> None:
+async def test_a_leader_outside_its_isr_raises_an_alarm_and_is_replaced_by_an_election() -> None:
     world = World()
     for broker in (1, 2):
         world.register(broker)
@@ -302,7 +302,7 @@ async def test_a_leader_outside_its_isr_is_alarmed_and_replaced_by_the_normal_ru
 
 
 async def left_behind(*brokers: int) -> World:
-    """A broker's own controller started t-0 while it still counted us among the brokers."""
+    """A broker's own controller started t-0 while it still counted controllerd among the brokers."""
     world = World()
     for broker in brokers:
         world.register(broker)
@@ -316,7 +316,7 @@ async def left_behind(*brokers: int) -> World:
     return await world.start()
 
 
-async def test_a_replica_on_controllerd_that_a_brokers_controller_left_behind_goes_to_a_live_broker() -> None:
+async def test_a_replica_that_a_brokers_controller_assigned_to_controllerd_moves_to_a_live_broker() -> None:
     world = await left_behind(1, 2, 3)
 
     znode = json.loads(world.tree.nodes["/brokers/topics/t"].data or b"")
@@ -327,7 +327,7 @@ async def test_a_replica_on_controllerd_that_a_brokers_controller_left_behind_go
     assert world.state("t", 1) == (1, 0, [1, 2], 0)
 
 
-async def test_without_enough_brokers_it_is_alarmed_and_replaced_when_one_comes() -> None:
+async def test_a_replica_on_controllerd_raises_an_alarm_until_a_broker_can_take_it() -> None:
     world = await left_behind(1, 2)
     alarms = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"]
 
@@ -339,7 +339,7 @@ async def test_without_enough_brokers_it_is_alarmed_and_replaced_when_one_comes(
 
 
 async def started_for_us(replicas: list[int], isr: Sequence[int] = (NODE_ID,)) -> World:
-    """A broker's own controller started t-0 while it counted us among the brokers, with us as the leader."""
+    """A broker's own controller started t-0 with controllerd as its leader and only ISR member."""
     world = World()
     for broker in (1, 2, 3):
         world.register(broker)
@@ -351,7 +351,7 @@ async def started_for_us(replicas: list[int], isr: Sequence[int] = (NODE_ID,)) -
 
 
 async def test_a_partition_that_was_started_on_controllerd_alone_is_led_by_a_live_broker() -> None:
-    """Nobody holds a record of it, so that nothing is lost by a leader from outside its ISR."""
+    """No broker has a record of it, so a leader from outside its ISR loses none."""
     world = await started_for_us([NODE_ID])
 
     (replica,) = world.context.assignment(tp("t")).replicas
@@ -361,7 +361,7 @@ async def test_a_partition_that_was_started_on_controllerd_alone_is_led_by_a_liv
     assert [alarm for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"] == []
 
 
-async def test_a_partition_that_was_given_away_before_its_election_is_led_by_its_only_replica() -> None:
+async def test_a_partition_that_was_reassigned_before_its_election_is_led_by_its_only_replica() -> None:
     """A controller that wrote the new assignment died before it elected the broker (simulated seed 386)."""
     world = await started_for_us([1])
 
@@ -370,7 +370,7 @@ async def test_a_partition_that_was_given_away_before_its_election_is_led_by_its
 
 
 async def test_one_of_several_replicas_does_not_lead_in_place_of_controllerd() -> None:
-    """Another of them may hold more records."""
+    """Another of the replicas may have more records."""
     world = await started_for_us([1, 2])
 
     leader, _, isr, _ = world.state("t")
@@ -378,15 +378,15 @@ async def test_one_of_several_replicas_does_not_lead_in_place_of_controllerd() -
 
 
 @pytest.mark.parametrize("isr", [[], [NODE_ID, 5]])
-async def test_a_replica_does_not_lead_because_it_is_the_only_one(isr: list[int]) -> None:
-    """An empty ISR says nothing, and broker 5, which was moved away, may hold records that broker 1 lacks."""
+async def test_the_only_replica_does_not_lead_with_an_empty_or_foreign_isr(isr: list[int]) -> None:
+    """An empty ISR proves nothing, and broker 5, once a replica, may have records that broker 1 lacks."""
     world = await started_for_us([1], isr)
 
     assert world.state("t")[0] == -1
     assert world.state("t")[2] == isr
 
 
-async def test_a_partition_whose_isr_names_controllerd_beside_brokers_is_alarmed_and_left_alone() -> None:
+async def test_a_partition_with_controllerd_and_brokers_as_replicas_raises_an_alarm_and_is_left_alone() -> None:
     world = await started_for_us([1, NODE_ID, 2])
 
     alarms = [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "a replica is on controllerd"]
@@ -396,8 +396,8 @@ async def test_a_partition_whose_isr_names_controllerd_beside_brokers_is_alarmed
     assert (leader, isr) == (-1, [NODE_ID])
 
 
-async def test_a_topic_recreated_between_two_looks_is_started_as_new(world: World) -> None:
-    """Its name is there whenever TopicChange looks, and its znode was missing when its own watch was answered."""
+async def test_a_topic_recreated_between_two_reads_is_started_as_new(world: World) -> None:
+    """TopicChange always finds the name of the topic, and its znode was missing when PartitionModifications read it."""
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
     world.tree.remove("/brokers/topics/t")
@@ -412,8 +412,8 @@ async def test_a_topic_recreated_between_two_looks_is_started_as_new(world: Worl
     assert world.context.topic_id("t") == topic_id_of("another")
 
 
-async def test_partitions_added_while_a_new_topic_got_its_id_are_started_with_it() -> None:
-    """The write of the id loses, the topic is read again, and what came with that has nobody else to start it."""
+async def test_partitions_added_while_a_new_topic_gets_its_id_are_started_with_it() -> None:
+    """The write of the id loses the race and the topic is read again. No other event would start the new partitions."""
     world = World()
     for broker in (1, 2):
         world.register(broker)
@@ -421,7 +421,7 @@ async def test_partitions_added_while_a_new_topic_got_its_id_are_started_with_it
     commit = world.zk.commit
     added = False
 
-    async def beaten(transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def beaten(transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         nonlocal added
         if not added and any(op.path == "/brokers/topics/t" for batch in transactions for op in batch):
             added = True
@@ -436,8 +436,8 @@ async def test_partitions_added_while_a_new_topic_got_its_id_are_started_with_it
     assert (world.state("t", 0)[0], world.state("t", 1)[0]) == (1, 2)
 
 
-async def test_partitions_added_while_our_replicas_are_replaced_are_started_too() -> None:
-    """The compared write loses against the expansion, whose own event finds nothing new any more."""
+async def test_partitions_added_while_replicas_on_controllerd_are_replaced_are_started_too() -> None:
+    """The compare-and-set loses against the expansion, whose own event finds no new partition any more."""
     world = World()
     world.register(1)
     await world.start()
@@ -446,7 +446,7 @@ async def test_partitions_added_while_our_replicas_are_replaced_are_started_too(
     commit = world.zk.commit
     added = False
 
-    async def beaten(transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def beaten(transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         nonlocal added
         if not added and any(op.path == "/brokers/topics/t" for batch in transactions for op in batch):
             added = True
@@ -461,10 +461,10 @@ async def test_partitions_added_while_our_replicas_are_replaced_are_started_too(
     assert (world.state("t", 0)[0], world.state("t", 1)[0]) == (1, 2)
 
 
-async def test_a_topic_that_was_to_be_deleted_while_nobody_understood_it_is_deleted_though_it_was_created_anew(
+async def test_a_deletion_request_for_an_unreadable_topic_deletes_the_topic_created_in_its_place(
     world: World,
 ) -> None:
-    """Its request would otherwise hit the new topic much later, with whatever was written since."""
+    """The request would otherwise delete the new topic much later, with all records written until then."""
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
     world.tree.put("/brokers/topics/t", b"not JSON")

@@ -1,7 +1,7 @@
-"""Unclean elections that brokers turn on wait for what every registered broker says in its present life.
+"""Unclean elections that brokers enable wait for an answer of every registered broker in its present epoch.
 
-Broker 2 leads ``orders-0`` and is the only member of its ISR when it dies. Broker 1 has the other replica,
-which lacks records: while it may have unclean elections turned off, it must not lead.
+Broker 2 leads ``orders-0`` and is the only member of its ISR when it fails. Broker 1 has the other replica,
+which lacks records. While broker 1 may have unclean elections disabled, it must not lead.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import NAMES, UNCLEAN, understood
 from controllerd.core.model import BrokerId
 from controllerd.core.resolved_settings import Source
@@ -24,7 +24,7 @@ STATE = "/brokers/topics/orders/partitions/0/state"
 
 
 async def led_by_two_alone(world: World) -> World:
-    """Both brokers live and have unclean elections turned on; broker 1 has left the ISR and is down."""
+    """Both brokers have answered with unclean elections enabled; broker 1 has left the ISR and is down."""
     await hear(world, b1=ON, b2=ON)
     await world.start()
     world.die(1)
@@ -35,10 +35,12 @@ async def led_by_two_alone(world: World) -> World:
 
 
 def kept(epochs: Mapping[int, int]) -> SettingsBook:
-    """The settings of a process that starts and finds answers on disk: these brokers had turned them on."""
+    """The settings of a process that finds on disk the answers of these brokers, which enabled unclean elections."""
     values = understood(dict.fromkeys(NAMES) | NEWEST | ON)
     book = SettingsBook()
-    book.recall(Remembered({BrokerId(each): Answer(epoch, values) for each, epoch in epochs.items()}, "3.9-IV0"))
+    book.recall(
+        Remembered({BrokerId(each): SettingsAnswer(epoch, values) for each, epoch in epochs.items()}, "3.9-IV0")
+    )
     return book
 
 
@@ -53,7 +55,7 @@ def without_two(world: World) -> World:
 
 
 async def led_by_two_restarted(world: World) -> World:
-    """As above, and broker 2 has been restarted since it answered: its file may say the contrary. Broker 1 is back."""
+    """As above, with broker 2 restarted since its answer, so its file may disable them. Broker 1 has returned."""
     await led_by_two_alone(world)
     world.die(2)
     await world.settle()
@@ -65,7 +67,7 @@ async def led_by_two_restarted(world: World) -> World:
     return world
 
 
-async def test_a_broker_that_comes_leads_uncleanly_only_when_it_has_said_that_it_may() -> None:
+async def test_a_new_broker_is_elected_uncleanly_only_after_its_answer_allows_it() -> None:
     world = await led_by_two_alone(discovering())
     world.die(2)
     await world.settle()
@@ -79,7 +81,7 @@ async def test_a_broker_that_comes_leads_uncleanly_only_when_it_has_said_that_it
     assert world.state("orders")[0] == 1
 
 
-async def test_a_broker_that_was_restarted_with_unclean_elections_turned_off_never_leads_uncleanly() -> None:
+async def test_a_broker_that_was_restarted_with_unclean_elections_disabled_is_never_elected_uncleanly() -> None:
     world = await led_by_two_alone(discovering())
     world.die(2)
     await world.settle()
@@ -91,7 +93,7 @@ async def test_a_broker_that_was_restarted_with_unclean_elections_turned_off_nev
     assert world.state("orders")[:3] == (-1, 2, [2])
 
 
-async def test_what_a_broker_said_before_it_bounced_elects_nobody() -> None:
+async def test_an_answer_from_before_a_bounce_allows_no_unclean_election() -> None:
     world = await led_by_two_alone(discovering())
     world.register(1)
     await hear(world, b1=ON)
@@ -105,7 +107,7 @@ async def test_what_a_broker_said_before_it_bounced_elects_nobody() -> None:
     assert world.state("orders")[0] == -1
 
 
-async def test_what_is_on_disk_of_earlier_lives_of_brokers_elects_nobody_at_a_takeover() -> None:
+async def test_answers_on_disk_of_earlier_broker_epochs_allow_no_unclean_election_at_a_takeover() -> None:
     """Operators turned unclean elections off, and restarted the brokers, while no instance ran."""
     world = without_two(discovering(settings=kept({1: -1, 2: -1})))
     await world.start()
@@ -116,7 +118,7 @@ async def test_what_is_on_disk_of_earlier_lives_of_brokers_elects_nobody_at_a_ta
     assert world.state("orders")[:3] == (-1, 4, [2])
 
 
-async def test_a_broker_of_which_nothing_is_on_disk_is_not_elected_uncleanly_at_a_takeover() -> None:
+async def test_a_broker_without_an_answer_on_disk_is_not_elected_uncleanly_at_a_takeover() -> None:
     world = without_two(discovering(settings=kept({2: -1})))
 
     await world.start()
@@ -124,7 +126,7 @@ async def test_a_broker_of_which_nothing_is_on_disk_is_not_elected_uncleanly_at_
     assert world.state("orders")[0] == -1
 
 
-async def test_what_is_on_disk_of_present_lives_elects_nobody_before_a_broker_has_answered_the_new_process() -> None:
+async def test_answers_on_disk_of_present_broker_epochs_allow_no_unclean_election_before_a_new_answer() -> None:
     """The dynamic configuration of a broker changes without a restart."""
     world = without_two(discovering(settings=(book := kept({}))))
     epoch = world.tree.nodes["/brokers/ids/1"].czxid
@@ -146,7 +148,7 @@ async def test_answers_of_a_standby_allow_an_unclean_election_within_the_takeove
     assert world.state("orders")[0] == 1
 
 
-async def test_a_broker_that_comes_is_written_down_as_the_reason_why_unclean_elections_are_off() -> None:
+async def test_a_new_broker_is_recorded_as_the_reason_why_unclean_elections_are_disabled() -> None:
     world = await led_by_two_alone(discovering())
     world.forget()
 
@@ -160,7 +162,7 @@ async def test_a_broker_that_comes_is_written_down_as_the_reason_why_unclean_ele
 
 
 @pytest.mark.parametrize("configured", ["true", "false"])
-async def test_what_is_configured_here_waits_for_no_broker(configured: str) -> None:
+async def test_the_configuration_of_controllerd_waits_for_no_broker(configured: str) -> None:
     world = without_two(discovering({UNCLEAN: Configured(configured, "prod.toml")}))
 
     await world.start()
@@ -168,8 +170,8 @@ async def test_what_is_configured_here_waits_for_no_broker(configured: str) -> N
     assert (world.state("orders")[0] == 1) is (configured == "true")
 
 
-async def test_a_broker_that_dies_before_it_has_answered_still_forbids_unclean_elections() -> None:
-    """Broker 2 was restarted in order to turn them off, perhaps."""
+async def test_a_broker_that_fails_before_its_answer_still_forbids_unclean_elections() -> None:
+    """Broker 2 may have been restarted in order to disable them."""
     world = await led_by_two_restarted(discovering())
     world.die(2)
     await world.settle()
@@ -181,7 +183,7 @@ async def test_a_broker_that_dies_before_it_has_answered_still_forbids_unclean_e
     assert world.c.settings.current.settings[UNCLEAN].source is Source.WAITING
 
 
-async def test_a_broker_that_died_before_it_had_answered_is_waited_for_until_it_comes_back_and_answers() -> None:
+async def test_unclean_elections_wait_for_a_broker_that_failed_before_its_answer_until_it_returns_and_answers() -> None:
     world = await led_by_two_restarted(discovering())
     world.die(1)
     world.die(2)
@@ -198,12 +200,12 @@ async def test_a_broker_that_died_before_it_had_answered_is_waited_for_until_it_
     assert world.c.configs.topics.unclean_by_default()
 
 
-@pytest.mark.parametrize(("said", "leader"), [(OFF, -1), (ON, 1)], ids=["off", "on"])
-async def test_an_answer_that_is_handled_after_the_death_of_its_broker_counts(
-    said: Mapping[str, str], leader: int
+@pytest.mark.parametrize(("answered", "leader"), [(OFF, -1), (ON, 1)], ids=["off", "on"])
+async def test_an_answer_that_is_handled_after_the_failure_of_its_broker_counts(
+    answered: Mapping[str, str], leader: int
 ) -> None:
     world = await led_by_two_restarted(discovering())
-    late = news(world, {2: said})
+    late = news(world, {2: answered})
     world.die(2)
     await world.settle()
     assert world.state("orders")[0] == -1
@@ -215,7 +217,7 @@ async def test_an_answer_that_is_handled_after_the_death_of_its_broker_counts(
     assert world.state("orders")[0] == leader
 
 
-async def test_the_answer_of_an_earlier_life_of_a_dead_broker_is_ignored() -> None:
+async def test_the_answer_of_an_earlier_epoch_of_a_dead_broker_is_ignored() -> None:
     world = await led_by_two_alone(discovering())
     early = news(world, {2: ON})
     world.bounce(2)
@@ -230,7 +232,7 @@ async def test_the_answer_of_an_earlier_life_of_a_dead_broker_is_ignored() -> No
     assert world.state("orders")[::2] == (-1, [2])
 
 
-async def test_a_standby_waits_for_a_broker_that_died_unheard_when_it_takes_the_role_over() -> None:
+async def test_an_unanswered_failed_broker_forbids_unclean_elections_when_a_standby_takes_over() -> None:
     world = discovering()
     await hear(world, b1=ON, b2=ON)
     world.die(2)
@@ -246,7 +248,7 @@ async def test_a_standby_waits_for_a_broker_that_died_unheard_when_it_takes_the_
 
 
 async def test_an_answer_to_a_standby_that_is_handled_after_the_takeover_counts() -> None:
-    """Broker 2 answered in a life that nobody else saw, and died."""
+    """Broker 2 answered in an epoch that no other event reported, and failed."""
     world = without_two(discovering())
     world.register(2)
     await hear(world, b1=ON)

@@ -1,4 +1,4 @@
-"""A reassignment whose target leads by an unclean election, which no leader reports, is completed."""
+"""A reassignment completes when its target becomes the ISR by an unclean election, without an AlterPartition."""
 
 from collections.abc import Awaitable, Callable
 

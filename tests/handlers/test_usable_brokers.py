@@ -1,4 +1,4 @@
-"""Brokers that ask for TLS or SASL, and listeners whose clients see no controller."""
+"""Brokers that demand TLS or SASL, and listeners whose clients see no controller."""
 
 import json
 
@@ -46,7 +46,7 @@ async def world() -> World:
     return world
 
 
-async def test_a_broker_that_comes_and_cannot_be_talked_to_is_left_out_and_the_others_go_on(world: World) -> None:
+async def test_a_new_broker_that_demands_sasl_is_left_out_and_the_others_are_served(world: World) -> None:
     world.put_topic("t", {0: [1, 3]})
 
     put(world, 3, PLAINTEXT="SASL_SSL")
@@ -59,7 +59,7 @@ async def test_a_broker_that_comes_and_cannot_be_talked_to_is_left_out_and_the_o
     assert world.state("t")[:3] == (1, 0, [1])
 
 
-async def test_it_comes_in_once_it_asks_for_no_more_than_plaintext(world: World) -> None:
+async def test_a_broker_becomes_live_once_it_registers_with_plaintext(world: World) -> None:
     put(world, 3, PLAINTEXT="SASL_SSL")
     await world.settle()
 
@@ -71,7 +71,7 @@ async def test_it_comes_in_once_it_asks_for_no_more_than_plaintext(world: World)
     assert world.snapshot.quarantine == {}
 
 
-async def test_a_broker_that_comes_back_protected_is_dead_to_us(world: World) -> None:
+async def test_a_broker_that_returns_with_tls_counts_as_dead(world: World) -> None:
     world.put_topic("t", {0: [2, 1]})
     await world.settle()
 
@@ -83,7 +83,7 @@ async def test_a_broker_that_comes_back_protected_is_dead_to_us(world: World) ->
     assert world.state("t")[:3] == (1, 1, [1])
 
 
-async def test_one_that_lives_is_served_where_it_was_when_its_registration_asks_for_more(world: World) -> None:
+async def test_a_live_broker_keeps_its_known_endpoints_when_its_registration_demands_tls(world: World) -> None:
     known = world.context.brokers[BrokerId(2)]
 
     put(world, 2, PLAINTEXT="SSL")
@@ -94,7 +94,7 @@ async def test_one_that_lives_is_served_where_it_was_when_its_registration_asks_
     assert len(alarms(world, NO_TALK)) == 1
 
 
-async def test_the_control_plane_is_a_listener_that_we_talk_over(world: World) -> None:
+async def test_a_broker_with_tls_on_the_control_plane_listener_is_left_out(world: World) -> None:
     put(world, 3, PLAINTEXT="PLAINTEXT", CONTROL="SSL")
     await world.settle()
 
@@ -113,7 +113,7 @@ async def test_with_such_a_broker_in_the_cluster_the_next_election_is_refused(wo
     assert alarms(world, "refused to lead") == [REASON]
 
 
-async def test_a_listener_that_we_do_not_have_is_told_once_and_shown_as_long_as_a_broker_has_it(world: World) -> None:
+async def test_an_uncovered_listener_raises_one_alarm_and_is_shown_as_long_as_a_broker_has_it(world: World) -> None:
     put(world, 3, PLAINTEXT="PLAINTEXT", EXTERNAL="SASL_SSL")
     await world.settle()
     put(world, 4, PLAINTEXT="PLAINTEXT", EXTERNAL="SASL_SSL")
@@ -129,7 +129,7 @@ async def test_a_listener_that_we_do_not_have_is_told_once_and_shown_as_long_as_
     assert world.snapshot.uncovered == {}
 
 
-async def test_a_broker_that_protects_a_listener_for_clients_is_served_and_its_clients_are_told_of(
+async def test_a_broker_with_a_tls_listener_for_clients_is_served_and_the_listener_raises_an_alarm(
     world: World,
 ) -> None:
     put(world, 3, PLAINTEXT="PLAINTEXT", CLIENTS="SSL")
@@ -148,7 +148,7 @@ async def test_a_listener_that_a_live_broker_adds_is_noticed(world: World) -> No
     assert alarms(world, UNSEEN) == ["EDGE: not among kafka.listeners (on broker 2)"]
 
 
-async def test_whoever_does_not_lead_shows_none(world: World) -> None:
+async def test_a_standby_shows_no_uncovered_listener(world: World) -> None:
     put(world, 3, PLAINTEXT="PLAINTEXT", EXTERNAL="PLAINTEXT")
     await world.settle()
 
@@ -157,7 +157,7 @@ async def test_whoever_does_not_lead_shows_none(world: World) -> None:
     assert world.snapshot.uncovered == {}
 
 
-async def test_where_clients_are_not_to_find_us_no_listener_is_missed() -> None:
+async def test_an_instance_that_is_hidden_from_clients_reports_no_uncovered_listener() -> None:
     world = World(reach=Reach(("PLAINTEXT",)))
     put(world, 1, PLAINTEXT="PLAINTEXT", EXTERNAL="SASL_SSL")
 

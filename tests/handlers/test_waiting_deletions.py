@@ -23,7 +23,7 @@ MOVING, OTHER = tp("t", 0), tp("t", 1)
 
 @pytest.fixture
 async def waiting() -> Disks:
-    """t-0 moves from 1 and 2 to 2 and 4, which has not caught up; t-1 is on 3, 1 and 5; t is to be deleted."""
+    """t-0 moves from [1, 2] to [2, 4]; broker 4 has not caught up. t-1 is on [3, 1, 5]. t is to be deleted."""
     disks = Disks(World())
     for broker in (1, 2, 3, 4, 5):
         disks.world.register(broker)
@@ -47,7 +47,7 @@ async def waiting() -> Disks:
 
 
 def waits(disks: Disks) -> bool:
-    """The deletion of t has not begun, and says why."""
+    """Whether the deletion of t waits for the reassignment of t-0."""
     book = disks.world.context.deletions
     return "t" not in book.started and book.halted["t"].startswith("waits for the reassignment of t-0")
 
@@ -76,7 +76,9 @@ async def test_another_leader_is_elected_for_a_partition_that_does_not_move(wait
     assert waits(waiting)
 
 
-async def test_another_leader_is_elected_for_the_partition_that_moves_and_the_move_goes_on(waiting: Disks) -> None:
+async def test_another_leader_is_elected_for_the_moving_partition_and_the_reassignment_continues(
+    waiting: Disks,
+) -> None:
     waiting.world.die(1)
     await waiting.settle()
 
@@ -85,7 +87,7 @@ async def test_another_leader_is_elected_for_the_partition_that_moves_and_the_mo
     assert waits(waiting)
 
 
-async def test_a_leader_learns_of_the_shrunk_isr_that_was_written(waiting: Disks) -> None:
+async def test_a_leader_is_sent_the_shrunk_isr(waiting: Disks) -> None:
     """A leader that does not get it proposes its next ISR with an outdated partition epoch, and is fenced."""
     waiting.world.die(5)
     await waiting.settle()
@@ -94,28 +96,28 @@ async def test_a_leader_learns_of_the_shrunk_isr_that_was_written(waiting: Disks
     assert waiting.world.state("t", 1)[2] == [3, 1]
 
 
-async def test_a_stop_of_a_replica_names_its_leader_epoch(waiting: Disks) -> None:
+async def test_a_stop_replica_request_names_the_leader_epoch(waiting: Disks) -> None:
     await shut_down(waiting, 5)
 
     assert "StopReplica(t-1 0)" in sent(waiting, 5)
     assert "-2" not in sent(waiting, 5)
 
 
-async def test_a_broker_that_stops_in_order_hands_its_leaders_over(waiting: Disks) -> None:
+async def test_a_controlled_shutdown_moves_the_leaderships_of_the_topic(waiting: Disks) -> None:
     assert await shut_down(waiting, 3) == frozenset()
 
     assert leader(waiting, OTHER) == 1
     assert waits(waiting)
 
 
-async def test_a_leader_of_the_partition_that_moves_hands_over_and_the_move_goes_on(waiting: Disks) -> None:
+async def test_a_controlled_shutdown_of_the_moving_partitions_leader_keeps_the_reassignment(waiting: Disks) -> None:
     assert await shut_down(waiting, 1) == frozenset()
 
     assert leader(waiting, MOVING) == 2
     assert waits(waiting)
 
 
-async def test_the_deletion_begins_when_its_wait_ends_though_deletions_were_turned_off_meanwhile(
+async def test_the_deletion_begins_when_its_wait_ends_though_deletions_were_disabled_meanwhile(
     waiting: Disks,
 ) -> None:
     """Otherwise the topic would not be served any more, and not be deleted either."""
@@ -132,7 +134,7 @@ async def test_the_deletion_begins_when_its_wait_ends_though_deletions_were_turn
     assert "t" not in world.context.topics
 
 
-async def test_the_deletion_begins_when_the_broker_that_has_to_catch_up_stops_in_order(waiting: Disks) -> None:
+async def test_the_deletion_begins_on_a_controlled_shutdown_of_the_broker_that_has_to_catch_up(waiting: Disks) -> None:
     """The broker joins no ISR any more, so that the reassignment cannot end."""
     await shut_down(waiting, 4)
 
@@ -156,7 +158,7 @@ async def test_an_admin_client_may_elect_the_preferred_leader(waiting: Disks) ->
     assert await waiting.world.call(event) == {OTHER: BrokerId(3)}
 
 
-async def test_leader_imbalance_counts_and_mends_the_topic(waiting: Disks) -> None:
+async def test_the_rebalance_moves_leaderships_of_the_topic(waiting: Disks) -> None:
     await shut_down(waiting, 3)
     waiting.world.bounce(3)
     await waiting.settle()
@@ -168,7 +170,7 @@ async def test_leader_imbalance_counts_and_mends_the_topic(waiting: Disks) -> No
     assert leader(waiting, OTHER) == 3
 
 
-async def test_a_broker_that_returns_leads_where_nobody_was_left(waiting: Disks) -> None:
+async def test_a_broker_that_returns_leads_the_offline_partition(waiting: Disks) -> None:
     await change_isr(waiting.world, "t", 3, partitions=[1])
     waiting.world.die(3)
     await waiting.settle()
@@ -181,7 +183,7 @@ async def test_a_broker_that_returns_leads_where_nobody_was_left(waiting: Disks)
     assert leader(waiting, OTHER) == 3
 
 
-async def test_the_deletion_begins_when_nobody_is_left_to_lead_the_partition_that_moves(waiting: Disks) -> None:
+async def test_the_deletion_begins_when_the_moving_partition_is_offline(waiting: Disks) -> None:
     await change_isr(waiting.world, "t", 1)
     waiting.world.die(1)
     await waiting.settle()
@@ -202,8 +204,8 @@ async def test_another_leader_is_elected_while_the_znode_of_the_topic_is_in_quar
     assert waiting.metadata[2][OTHER] == 1
 
 
-async def test_the_topic_is_deleted_when_somebody_makes_the_reassignment_unsound(waiting: Disks) -> None:
-    """Nothing else looks at the topic then, and brokers would be sent its deletion with the next change of its ISR."""
+async def test_the_topic_is_deleted_when_another_client_makes_the_reassignment_invalid(waiting: Disks) -> None:
+    """No other event checks the topic then: brokers would be sent its deletion with the next change of its ISR."""
     body = json.loads(waiting.world.tree.nodes["/brokers/topics/t"].data or b"")
     waiting.world.tree.put("/brokers/topics/t", json.dumps(body | {"adding_replicas": {"0": [9]}}).encode())
     await waiting.settle()
@@ -213,8 +215,8 @@ async def test_the_topic_is_deleted_when_somebody_makes_the_reassignment_unsound
     assert "/brokers/topics/t" not in waiting.world.tree.nodes
 
 
-async def test_the_topic_is_deleted_when_the_reassignment_is_cancelled_that_cannot_be_ended(waiting: Disks) -> None:
-    """Its state cannot be read, so that it completes nothing that would begin the deletion."""
+async def test_the_topic_is_deleted_when_a_reassignment_with_an_unreadable_state_is_cancelled(waiting: Disks) -> None:
+    """The state cannot be read, so no completed reassignment begins the deletion."""
     state, znode = "/brokers/topics/t/partitions/0/state", "/brokers/topics/t"
     body = json.loads(waiting.world.tree.nodes[znode].data or b"")
     body |= {"partitions": body["partitions"] | {"0": [2, 1]}, "adding_replicas": {}}
@@ -231,7 +233,7 @@ async def test_the_topic_is_deleted_when_the_reassignment_is_cancelled_that_cann
     assert znode not in waiting.world.tree.nodes
 
 
-async def test_the_next_controller_elects_for_it_too(waiting: Disks) -> None:
+async def test_the_next_controller_elects_a_leader_for_the_topic_too(waiting: Disks) -> None:
     after = successor(waiting, 3)
     waiting.world.zk.expire()
     after.world.die(3)
@@ -242,7 +244,7 @@ async def test_the_next_controller_elects_for_it_too(waiting: Disks) -> None:
     assert waits(after)
 
 
-async def test_the_deletion_ends_when_the_reassignment_has(waiting: Disks) -> None:
+async def test_the_deletion_completes_when_the_reassignment_has_completed(waiting: Disks) -> None:
     waiting.world.die(3)
     await waiting.settle()
     await change_isr(waiting.world, "t", 1, 2, 4)

@@ -1,4 +1,4 @@
-"""A replica that is wanted again before its broker has deleted it: what was there goes first, and is not relied on."""
+"""A replica is assigned again before its broker has deleted the old one: until then it must not be elected."""
 
 import pytest
 
@@ -11,17 +11,17 @@ from controllerd.record.records import RefusedRecord
 from events.cluster import BrokerRefresh
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.topics import TopicDeletionRetry
-from tests.fakes.reassigning import deleted_on, deletions_answered, owed, reassign
+from tests.fakes.reassigning import deleted_on, deletions_answered, pending_deletions_of, reassign
 from tests.fakes.world import World, tp
 from tests.scenarios.acts import UNCLEAN, alter_isr, bring_back, cluster, configure, kill, leader, with_topic
 
 T = tp("t")
-NOBODY = KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE
+NO_LEADER = KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
 @pytest.fixture
 async def world() -> World:
-    """Broker 1 was told to delete its replica and has not answered. Broker 3 leads, and 2 lags behind."""
+    """Broker 1 was sent a StopReplica with deletion and has not answered. Broker 3 leads, and broker 2 lags behind."""
     world = await cluster(1, 2, 3)
     await with_topic(world, "t", 3, 2, 1)
     await reassign(world, {T: [3, 2]})
@@ -30,48 +30,50 @@ async def world() -> World:
     return world
 
 
-async def want_again(world: World, *target: int) -> None:
+async def assign_again(world: World, *target: int) -> None:
     assert (await reassign(world, {T: target}))[T] is KafkaError.NONE
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def elect_anybody(world: World) -> object:
+async def elect_uncleanly(world: World) -> object:
     wanted = ReplicaLeaderElection(frozenset({T}), ElectionType.UNCLEAN, ElectionTrigger.ADMIN_CLIENT)
     return (await world.call(wanted))[T]
 
 
-async def test_another_leads_from_outside_the_isr_though_it_comes_later_in_the_assignment(world: World) -> None:
-    await want_again(world, 1, 2, 3)
+async def test_an_unclean_election_skips_the_replica_though_it_is_first_in_the_assignment(world: World) -> None:
+    await assign_again(world, 1, 2, 3)
     await kill(world, 3)
 
-    assert await elect_anybody(world) == BrokerId(2)
+    assert await elect_uncleanly(world) == BrokerId(2)
 
 
-async def test_where_there_is_no_other_nobody_is_elected(world: World) -> None:
-    await want_again(world, 1, 3)
+async def test_without_another_replica_no_leader_is_elected(world: World) -> None:
+    await assign_again(world, 1, 3)
     await kill(world, 2)
     await kill(world, 3)
 
-    assert await elect_anybody(world) is NOBODY
+    assert await elect_uncleanly(world) is NO_LEADER
     reasons = [record.reasons[0] for record in world.audit.of(RefusedRecord) if record.what == "election Offline"]
     assert reasons[-1] == "no replica is electable: isr [3], online [1], to be deleted first [1]"
 
 
 @pytest.mark.parametrize("error", [KafkaError.NONE, KafkaError.UNKNOWN_SERVER_ERROR])
-async def test_it_may_lead_when_the_broker_has_answered(world: World, error: KafkaError) -> None:
-    await want_again(world, 1, 3)
+async def test_the_replica_may_lead_when_the_broker_has_answered(world: World, error: KafkaError) -> None:
+    await assign_again(world, 1, 3)
     await kill(world, 2)
     await kill(world, 3)
 
     await deletions_answered(world, error)
 
     assert leader(world, "t")[0] == -1
-    assert await elect_anybody(world) == BrokerId(1)
+    assert await elect_uncleanly(world) == BrokerId(1)
 
 
-async def test_what_may_be_led_by_anybody_is_led_as_soon_as_the_broker_has_answered(world: World) -> None:
+async def test_a_topic_that_allows_unclean_elections_gets_its_leader_as_soon_as_the_broker_has_answered(
+    world: World,
+) -> None:
     await configure(world, "topics/t", {UNCLEAN: "true"})
-    await want_again(world, 1, 3)
+    await assign_again(world, 1, 3)
     await kill(world, 2)
     await kill(world, 3)
     assert leader(world, "t")[0] == -1
@@ -81,20 +83,20 @@ async def test_what_may_be_led_by_anybody_is_led_as_soon_as_the_broker_has_answe
     assert leader(world, "t")[0] == 1
 
 
-async def test_another_life_of_the_broker_takes_no_order_of_the_one_before(world: World) -> None:
-    await want_again(world, 1, 3)
+async def test_a_broker_that_returns_handles_no_stop_replica_of_its_earlier_epoch(world: World) -> None:
+    await assign_again(world, 1, 3)
     await kill(world, 1)
     await kill(world, 2)
     await kill(world, 3)
 
     await bring_back(world, 1)
 
-    assert await elect_anybody(world) == BrokerId(1)
+    assert await elect_uncleanly(world) == BrokerId(1)
 
 
-async def test_a_channel_that_is_opened_anew_takes_what_waited_with_it(world: World) -> None:
+async def test_a_channel_that_is_reopened_drops_the_unanswered_stop_replica(world: World) -> None:
     await configure(world, "topics/t", {UNCLEAN: "true"})
-    await want_again(world, 1, 3)
+    await assign_again(world, 1, 3)
     await kill(world, 2)
     await kill(world, 3)
 
@@ -104,13 +106,13 @@ async def test_a_channel_that_is_opened_anew_takes_what_waited_with_it(world: Wo
     assert leader(world, "t")[0] == 1
 
 
-# -- told twice --------------------------------------------------------------------------------------------------------
+# -- two StopReplica in flight -----------------------------------------------------------------------------------------
 
 
-async def answer_to(world: World, order: int, error: KafkaError = KafkaError.NONE) -> None:
-    """Broker 1 answers one of the orders to delete that it was given, counted from 0; ``error`` refuses all of it."""
+async def answer_to(world: World, number: int, error: KafkaError = KafkaError.NONE) -> None:
+    """Broker 1 answers one of its StopReplica with deletion, counted from 0; ``error`` is at the top level."""
     requests = [each for each in world.channels.to(1) if isinstance(each, StopReplicaRequest)]
-    request = [each for each in requests if any(row.delete for row in each.partitions.values())][order]
+    request = [each for each in requests if any(row.delete for row in each.partitions.values())][number]
     response = ControlResponse(api_name(request), error, {})
     event = event_of(Exchange(BrokerId(1), request, response, 3, 0, 0, 1, 0.0))
     assert event is not None
@@ -118,56 +120,56 @@ async def answer_to(world: World, order: int, error: KafkaError = KafkaError.NON
     await world.settle()
 
 
-async def test_a_debt_is_paid_when_the_newest_order_is_answered(world: World) -> None:
-    """The replica begins anew behind the first order, and the second is still on its way."""
-    await want_again(world, 1, 3)
+async def test_a_pending_deletion_is_cleared_when_the_newest_stop_replica_is_answered(world: World) -> None:
+    """The replica begins anew after the first StopReplica, and the second is still in flight."""
+    await assign_again(world, 1, 3)
     await reassign(world, {T: [3, 2]})
     assert deleted_on(world, 1) == ["t-0", "t-0"]
 
     await answer_to(world, 0)
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
 
     await answer_to(world, 1)
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def test_a_channel_that_is_opened_anew_takes_the_orders_with_it(world: World) -> None:
-    await want_again(world, 1, 3)
+async def test_a_channel_that_is_reopened_drops_both_stop_replica(world: World) -> None:
+    await assign_again(world, 1, 3)
     await reassign(world, {T: [3, 2]})
 
     world.queue.put(BrokerRefresh(BrokerId(1), reopen=True))
     await world.settle()
     await answer_to(world, -1)
 
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def test_a_replica_that_is_wanted_a_second_time_may_lead_when_the_newest_order_is_answered(world: World) -> None:
-    await want_again(world, 1, 3)
+async def test_a_replica_that_is_assigned_twice_may_lead_when_the_newest_stop_replica_is_answered(world: World) -> None:
+    await assign_again(world, 1, 3)
     await reassign(world, {T: [3, 2]})
-    await want_again(world, 1, 3)
+    await assign_again(world, 1, 3)
     await kill(world, 2)
     await kill(world, 3)
 
     await answer_to(world, 0)
-    assert await elect_anybody(world) is NOBODY
+    assert await elect_uncleanly(world) is NO_LEADER
 
     await answer_to(world, 1)
-    assert await elect_anybody(world) == BrokerId(1)
+    assert await elect_uncleanly(world) == BrokerId(1)
 
 
-async def test_an_order_that_is_refused_as_a_whole_is_answered_too(world: World) -> None:
-    await want_again(world, 1, 3)
+async def test_a_stop_replica_with_a_top_level_error_counts_as_answered(world: World) -> None:
+    await assign_again(world, 1, 3)
     await kill(world, 2)
     await kill(world, 3)
 
     await answer_to(world, 0, KafkaError.STALE_CONTROLLER_EPOCH)
 
-    assert await elect_anybody(world) == BrokerId(1)
+    assert await elect_uncleanly(world) == BrokerId(1)
 
 
-async def test_a_debt_whose_order_is_refused_as_a_whole_is_asked_for_again(world: World) -> None:
+async def test_a_pending_deletion_with_a_top_level_error_is_retried(world: World) -> None:
     await answer_to(world, 0, KafkaError.STALE_CONTROLLER_EPOCH)
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
 
     assert TopicDeletionRetry() in world.timers.fire()

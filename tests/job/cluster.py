@@ -31,15 +31,15 @@ SMALL: Final = {
 
 
 def environment() -> Mapping[str, str]:
-    """What Spark's own programs are told: loopback only, and the Python that runs the tests."""
+    """The environment of Spark's programs: loopback only, and the Python that runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return kept | python | {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": LOOPBACK, "SPARK_DAEMON_MEMORY": "256m"}
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A running one."""
+class SparkCluster:
+    """A running Spark cluster."""
 
     folder: Path
     master: str
@@ -47,7 +47,7 @@ class Cluster:
     """The port of the master's web page."""
 
     def submit(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """``spark-submit`` to its end, from a folder in which nothing of ours lies."""
+        """Run ``spark-submit`` to its end, in a folder without files of this tree."""
         options = [part for name, value in SMALL.items() for part in ("--conf", f"{name}={value}")]
         sizes = ["--driver-memory", "512m", "--executor-memory", "512m", "--executor-cores", "1"]
         command = [str(HOME / "bin" / "spark-submit"), "--master", self.master, *sizes, *options, *arguments]
@@ -60,7 +60,7 @@ class Cluster:
         return sorted(path.parent for path in self.folder.glob("worker-*/app-*/*/stderr"))
 
     def until_workers(self, count: int) -> None:
-        """So many have come."""
+        """Wait until so many workers have registered."""
         end = time.monotonic() + STARTS_S
         while self._state().get("aliveworkers", 0) < count:
             assert time.monotonic() < end, (self.folder / "master.log").read_text()
@@ -79,11 +79,11 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+def running_cluster(folder: Path, workers: int) -> Iterator[SparkCluster]:
     """A master and workers of one core and 512 MiB each; all are ended."""
     with ExitStack() as stack:
         port, page = (stack.enter_context(ReservedPort()).port for _ in range(2))
-        cluster = Cluster(folder, f"spark://{LOOPBACK}:{port}", page)
+        cluster = SparkCluster(folder, f"spark://{LOOPBACK}:{port}", page)
         master = ["--host", LOOPBACK, "--port", str(port), "--webui-port", str(page)]
         stack.enter_context(_daemon(folder / "master.log", f"{DEPLOY}.master.Master", master))
         for number in range(workers):

@@ -1,4 +1,4 @@
-"""Churn, percentiles and durations of a log that somebody calculated by hand, by Spark."""
+"""Churn, percentiles and durations of a log whose tables were calculated by hand, by Spark."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,6 +18,6 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_table_says_what_was_calculated_by_hand(tables: dict[str, Rows], name: str) -> None:
+def test_a_table_has_the_rows_calculated_by_hand(tables: dict[str, Rows], name: str) -> None:
     columns, rows = EXPECTED[name]
     assert said(tables[name], columns) == rows

@@ -13,20 +13,20 @@ from replay.facts.tables import TABLES
 from replay.job.package import write_package
 from replay.local.engine import LocalEngine
 from replay.report.writer import write_parquet
-from tests.job.cluster import Cluster, running_cluster
+from tests.job.cluster import SparkCluster, running_cluster
 from tests.job.test_engine import KAFKA, write_logs
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """One master, two workers."""
     with running_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
         yield running
 
 
-def test_a_job_that_was_submitted_gives_the_tables_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_submitted_job_gives_the_tables_of_one_process(cluster: SparkCluster, tmp_path: Path) -> None:
     write_logs(tmp_path / "logs")
     inputs = (str(tmp_path / "logs"), str(KAFKA))
     plain, out = LocalEngine(), tmp_path / "out"

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]  # five reports, one a
 LINES = lines_in("followed", good_log())
 
 
-def test_what_is_added_and_what_grows_comes_into_the_report(engine: SparkEngine, tmp_path: Path) -> None:
+def test_new_and_growing_segments_come_into_the_report(engine: SparkEngine, tmp_path: Path) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
     write_segment(log, LINES[:8])
     options = Options(Inputs((str(log),)), str(out), "spark")

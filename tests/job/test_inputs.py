@@ -1,4 +1,4 @@
-"""Places that Hadoop cannot open are refused with the cause, and with what to do."""
+"""Places that Hadoop cannot open are refused with the cause and with advice."""
 
 import pytest
 
@@ -24,11 +24,11 @@ def test_a_place_that_cannot_be_opened_is_refused_with_its_cause(
     assert str(refusal.value).startswith(f"cannot read {path}: {cause}; check that the path exists")
 
 
-def test_what_a_task_said_comes_before_what_java_made_of_it() -> None:
+def test_the_error_of_a_task_comes_before_the_java_exception() -> None:
     trace = "An error occurred.\n: org.apache.spark.SparkException: lost\nOSError: [Errno 28] No space left on device\n"
     assert root_cause(trace) == "[Errno 28] No space left on device"
 
 
-def test_the_innermost_cause_is_told() -> None:
+def test_the_innermost_cause_is_reported() -> None:
     trace = "An error occurred.\n: a.b.OuterException: c.InnerException: m\n\tat x\nCaused by: d.SadException: sad\n"
     assert root_cause(trace) == "SadException: sad"

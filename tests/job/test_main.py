@@ -1,4 +1,4 @@
-"""The job as a command: what it is told, what it leaves behind, and the code that it ends with."""
+"""The job as a command: its arguments, the files that it writes, and its exit code."""
 
 import json
 import os
@@ -25,8 +25,8 @@ WITH_A_HOLE = [*good_log()[:-3], *good_log()[-2:]]
 NAMES = sorted(table.name for table in TABLES)
 
 
-def said_by(capsys: pytest.CaptureFixture[str]) -> str:
-    """What the job told the operator; standard output is nobody's."""
+def printed_errors(capsys: pytest.CaptureFixture[str]) -> str:
+    """The standard error of the job; standard output must be empty."""
     printed = capsys.readouterr()
     assert printed.out == ""
     return printed.err
@@ -39,7 +39,7 @@ def test_a_clean_log_ends_with_0_and_leaves_a_report_and_every_table(
     write_segment(tmp_path / "log", GOOD)
     out = tmp_path / "out"
     assert main(["--input", str(tmp_path / "log"), "--out", str(out)], spark) == 0
-    assert "no invariant violated; the log is complete" in said_by(capsys)
+    assert "no invariant violated; the log is complete" in printed_errors(capsys)
     assert sorted(path.stem for path in (out / "tables").iterdir()) == NAMES
     assert sorted(json.loads((out / "report.json").read_text())["tables"]) == NAMES
     assert pq.read_table(out / "tables" / "sources.parquet").column("records").to_pylist() == [len(GOOD)]
@@ -52,7 +52,7 @@ def test_a_clean_log_ends_with_0_and_leaves_a_report_and_every_table(
     [(broken_log(), [], 1), (WITH_A_HOLE, ["--max-damage", "0"], 65), (WITH_A_HOLE, ["--max-damage", "9"], 1)],
     ids=["violated", "damaged", "violated, and damaged as much as it may be"],
 )
-def test_the_code_says_what_was_found(
+def test_the_exit_code_follows_from_violations_and_damage(
     spark: SparkSession, tmp_path: Path, log: Log, options: list[str], code: int
 ) -> None:
     write_segment(tmp_path / "log", lines_in("one", log))
@@ -63,7 +63,7 @@ def test_a_folder_with_no_log_ends_with_66_and_says_what_is_expected(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--input", str(tmp_path), "--out", str(tmp_path / "out")], spark) == 66
-    assert "has nothing to replay" in said_by(capsys)
+    assert "has nothing to replay" in printed_errors(capsys)
 
 
 @pytest.mark.parametrize("wrong", [["--every", "0"], ["--every", "nan"], ["--format", "xml"], []])
@@ -71,12 +71,12 @@ def test_wrong_usage_ends_with_2(wrong: list[str], capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as end:
         main(["--input", "log", *wrong])
     assert end.value.code == 2
-    assert "usage: replay_main.py" in said_by(capsys)
+    assert "usage: replay_main.py" in printed_errors(capsys)
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_following_ends_with_the_round_at_hand(
+def test_a_signal_ends_following_after_the_current_round(
     spark: SparkSession, tmp_path: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -92,5 +92,5 @@ def test_following_ends_with_the_round_at_hand(
     ending.start()
     assert main(["--input", str(tmp_path / "log"), "--out", str(out), "--follow", "--every", "300"], spark) == 0
     ending.join()
-    assert "no invariant violated" in said_by(capsys)
+    assert "no invariant violated" in printed_errors(capsys)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers

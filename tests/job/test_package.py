@@ -1,4 +1,4 @@
-"""One zip with all that driver and executors need of ours, and nothing that only some machine has."""
+"""The zip of the job: every module that driver and executors need, and nothing of one machine alone."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The fold reads no more than what follows the last complete snapshot."""
+"""The fold reads only the records after the last complete snapshot."""
 
 import re
 from pathlib import Path
@@ -15,12 +15,12 @@ from tests.replay.local.logs import write_segment
 
 
 def plan(spark: SparkSession, out: Path) -> str:
-    """How the fold is carried out."""
+    """The physical plan of the fold."""
     frame = partitions(facts_of(spark, str(out)), 2)
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
-def test_what_was_before_the_last_snapshot_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_records_before_the_last_snapshot_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     write_segment(tmp_path / "log", lines_in("one", [*good_log(), *of_node(good_log(), OTHER_NODE, "later", 9)]))
     LocalEngine().ingest(Inputs((str(tmp_path / "log"),)), str(tmp_path / "out"))
     assert re.search(r"epoch#\d+ > 9\)", plan(spark, tmp_path / "out"))

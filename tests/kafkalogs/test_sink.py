@@ -6,7 +6,7 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from controllerd.kafkalogs.files import Files
+from controllerd.kafkalogs.files import KafkaLogFiles
 from controllerd.kafkalogs.sink import KafkaLogs
 from controllerd.kafkalogs.texts import CONTROLLER, Line
 from controllerd.record.records import AlarmRecord, Record, TermRecord
@@ -33,7 +33,7 @@ class WallClock:
 
 
 def logged(folder: Path, *records: Record) -> str:
-    """What stands in controller.log after these records."""
+    """The content of controller.log after these records."""
     sink = KafkaLogs(WallClock(), NODE, folder)
     sink.start()
     sink.record(*records)
@@ -48,9 +48,9 @@ def test_a_line_has_the_pattern_that_kafka_ships(tmp_path: Path) -> None:
     )
 
 
-def test_an_hour_that_is_over_is_put_away(tmp_path: Path) -> None:
+def test_the_file_of_a_past_hour_is_renamed(tmp_path: Path) -> None:
     clock = WallClock()
-    files = Files(tmp_path)
+    files = KafkaLogFiles(tmp_path)
     line = Line(CONTROLLER, "INFO", "[Controller id=1] Resigned", "kafka.controller.KafkaController")
     files.write(clock.at_ms, line)
     files.close()
@@ -64,7 +64,7 @@ def test_an_hour_that_is_over_is_put_away(tmp_path: Path) -> None:
     assert (tmp_path / "controller.log").read_text().startswith("[2026-01-31 04:14:00,123]")
 
 
-def test_what_the_disk_cannot_keep_up_with_is_left_out_and_said(tmp_path: Path) -> None:
+def test_records_that_exceed_the_bound_are_left_out_and_counted(tmp_path: Path) -> None:
     """Nothing is written before the start, so that the first record alone fits."""
     sink = KafkaLogs(WallClock(), NODE, tmp_path, max_rows=1)
     sink.record(*[AlarmRecord("planted", "x")] * 500)
@@ -76,7 +76,7 @@ def test_what_the_disk_cannot_keep_up_with_is_left_out_and_said(tmp_path: Path) 
     assert "Error left out: 499 records, because the disk did not keep up" in text
 
 
-def test_a_folder_that_is_gone_is_told_once_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_once_and_costs_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     sink = KafkaLogs(WallClock(), NODE, folder)
     sink.start()
@@ -85,5 +85,5 @@ def test_a_folder_that_is_gone_is_told_once_and_costs_nothing(tmp_path: Path) ->
         sink.record(ELECTED, ELECTED)
         sink.close(ENDS_S)
 
-    assert [line["event"] for line in lines] == ["logs in Kafka's format cannot be written"]
+    assert [line["event"] for line in lines] == ["failed to write logs in Kafka's format"]
     assert not any(thread.name == "kafka-logs" for thread in threading.enumerate())

@@ -17,7 +17,7 @@ from tests.record.logs import Log
 from tests.record.true_logs import true_log
 
 Window = tuple[str, int, int, int]
-"""Topic, partition, and the milliseconds from which and until which nobody led it."""
+"""Topic, partition, and the beginning and end in milliseconds of a time without a leader."""
 State = tuple[int, str, int, str]
 """Milliseconds, topic, partition, and the state from then on."""
 OFFLINE = "OfflinePartition"
@@ -38,7 +38,7 @@ def written(log: Log, folder: Path) -> list[Path]:
 
 
 def facts(log: Log, folder: Path) -> list[Row]:
-    """What the parser makes of it."""
+    """The facts that the parser reads from the files."""
     return list(read_logs(written(log, folder)))
 
 
@@ -50,7 +50,7 @@ def test_the_parser_knows_every_line_of_a_whole_story(seed: int, tmp_path: Path)
 
 
 def windows(states: list[State]) -> set[Window]:
-    """The windows that changes of states open, and that end when somebody leads: a deletion is none."""
+    """The times without a leader by the changes of states; a deletion is none."""
     found, began = set(), dict[tuple[str, int], int]()
     for at_ms, topic, partition, after in states:
         if after == OFFLINE:
@@ -60,7 +60,7 @@ def windows(states: list[State]) -> set[Window]:
     return found
 
 
-def told_states(rows: list[Row]) -> list[State]:
+def logged_states(rows: list[Row]) -> list[State]:
     """The changes of states among facts."""
     states = [row for row in rows if row["kind"] == "partition_state"]
     return [msgspec.convert([row[name] for name in ("ts_ms", "topic", "partition", "after")], State) for row in states]
@@ -77,18 +77,18 @@ def true_states(log: Log) -> list[State]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_windows_are_those_of_the_audit_log(seed: int, tmp_path: Path) -> None:
-    """Of a partition that a new controller finds without a leader, the lines tell a bound: the audit log, the load.
+def test_the_windows_are_equal_to_the_windows_in_the_audit_log(seed: int, tmp_path: Path) -> None:
+    """If a new controller finds a partition without a leader, the audit log has the load, and the lines only a bound.
 
-    The bound is the begin of the term, or the line of it that tells which brokers live.
+    The bound is the beginning of the term, or the line of the term with the live brokers.
     """
     log = true_log(seed)
     rows = facts(log, tmp_path)
-    told, true = windows(told_states(rows)), windows(true_states(log))
+    logged, true = windows(logged_states(rows)), windows(true_states(log))
     loaded = {(*window[:2], window[3]) for window in true if window[:3] in _loaded_offline(log)}
-    bounds = {window for window in told - true if (*window[:2], window[3]) in loaded}
+    bounds = {window for window in logged - true if (*window[:2], window[3]) in loaded}
 
-    assert sorted(told - bounds) == sorted(true - _began_later(bounds, true))
+    assert sorted(logged - bounds) == sorted(true - _began_later(bounds, true))
     assert len(bounds) == len(_began_later(bounds, true))
     marked = {(row["topic"], row["partition"], row["ts_ms"]) for row in rows if row["bound"] == "not after"}
     assert {window[:3] for window in bounds} <= marked

@@ -1,7 +1,8 @@
-"""Deletions in random stories: topics, brokers and controllers come and go, and in the end all is as it should be.
+"""Topic deletions in random sequences of events that create and delete topics, fail brokers and replace controllers.
 
-A seed that fails is a reproduction. What is judged: nobody waits for ever, every broker has on disk exactly what is
-assigned to it, knows exactly the topics that there are, owes nothing, and the audit log breaks no invariant.
+A seed that fails is a reproduction. At the end of each sequence, no deletion or reassignment waits, every broker has on
+disk exactly its assigned replicas, knows exactly the existing topics and has no pending deletion, and the audit log
+breaks no invariant.
 """
 
 import json
@@ -35,8 +36,8 @@ CALM: Final = Policy(auto_leader_rebalance_enable=False)
 Act = Callable[[], Awaitable[None]]
 
 
-class Story:
-    """One story: ``play`` it, then ``end`` it."""
+class RandomDeletions:
+    """One random sequence of events: ``play`` it, then ``end`` it."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -45,11 +46,11 @@ class Story:
 
     @property
     def world(self) -> World:
-        """The controller of the moment and its surroundings."""
+        """The present controller with its ZooKeeper and channels."""
         return self.disks.world
 
     async def play(self) -> None:
-        """As many steps as a story has; between some of them everything comes to rest."""
+        """Take all steps; after some of them, handle every event."""
         for broker in BROKERS:
             self.world.register(broker)
         await self.disks.start()
@@ -65,14 +66,14 @@ class Story:
                 await self.disks.settle()
 
     async def end(self) -> None:
-        """Every fault is over, and everybody has the time that it takes."""
+        """End every fault, and give all brokers the time to catch up."""
         self.disks.refusing.clear()
         self.disks.silent.clear()
         for broker in BROKERS:
             self.world.bounce(broker) if broker in self._live() else self.world.register(broker)
         await self.disks.settle()
         for _ in range(4):
-            await self._catch_up(everybody=True)
+            await self._catch_up(all_leaders=True)
             self.world.queue.put(TopicDeletionRetry())
             await self.disks.settle()
 
@@ -134,29 +135,29 @@ class Story:
         for broker in sorted(silent.intersection(self._live())):
             self.world.bounce(broker)
 
-    # -- what is asked of the controller -------------------------------------------------------------------------------
+    # -- requests to the controller ------------------------------------------------------------------------------------
 
     async def _reassign(self) -> None:
         known = sorted(record.tp for record in self.world.context.records())
         if known:
-            wish = {self._chance.choice(known): ids(*self._some_replicas())}
-            await self._ask_to_reassign(wish)
+            targets = {self._chance.choice(known): ids(*self._some_replicas())}
+            await self._ask_to_reassign(targets)
 
     async def _cancel(self) -> None:
         await self._ask_to_reassign(dict.fromkeys(sorted(self.world.context.being_reassigned)[:1]))
 
-    async def _ask_to_reassign(self, wish: Mapping[TopicPartition, tuple[BrokerId, ...] | None]) -> None:
+    async def _ask_to_reassign(self, targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None]) -> None:
         try:
-            await self.world.call(ApiPartitionReassignment(ALICE, wish))
+            await self.world.call(ApiPartitionReassignment(ALICE, targets))
         except NotController:
             return
 
-    async def _catch_up(self, *, everybody: bool = False) -> None:
+    async def _catch_up(self, *, all_leaders: bool = False) -> None:
         """Leaders take replicas that are live into their ISRs."""
         context = self.world.context
         for tp in sorted(record.tp for record in context.records()):
             state = context.leadership(tp)
-            if state is None or state.leader not in context.brokers or not (everybody or self._chance.random() < 0.5):
+            if state is None or state.leader not in context.brokers or not (all_leaders or self._chance.random() < 0.5):
                 continue
             behind = [b for b in context.assignment(tp).replicas if b in context.live and b not in state.isr]
             if behind:
@@ -172,7 +173,7 @@ class Story:
                 return
 
     async def _repeat(self) -> None:
-        """Something is done once more that should change nothing."""
+        """Repeat an event that should change nothing."""
         again = [TopicDeletionRetry(), Resync(), *[BrokerRefresh(BrokerId(b), reopen=True) for b in self._live()]]
         self.world.queue.put(self._chance.choice(again))
 
@@ -187,7 +188,7 @@ class Story:
         await self.world.start()
 
     async def _crash(self) -> None:
-        """The controller dies right after one of its next transactions, if it comes to that."""
+        """Expire the session of the controller right after one of its next transactions."""
         zk = self.world.zk
         zk.after_transaction[number := len(zk.transactions) + self._chance.randint(1, 6)] = zk.expire
         for act in self._chance.choices([self._delete, self._die, self._return, self._reassign], k=3):
@@ -200,13 +201,13 @@ class Story:
     # -- judgement -----------------------------------------------------------------------------------------------------
 
     def judge_log(self) -> None:
-        """What this controller wrote down breaks no invariant, and names no defect."""
+        """The audit log of this controller breaks no invariant, and names no defect."""
         records = self.world.audit.records
         assert [f"{found.id}: {found.evidence}" for found in check(stamped_log(records))] == []
         assert [record for record in records if isinstance(record, AlarmRecord) and "failed" in record.what] == []
 
     def judge_end(self) -> None:
-        """Nothing is left to do, and every broker has and knows what it should."""
+        """No operation is pending, and every broker has its assigned replicas and knows the existing topics."""
         context = self.world.context
         assert self.world.tree.children("/admin/delete_topics") == [], context.deletions.halted
         assert context.being_reassigned == set()
@@ -219,8 +220,8 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-async def test_in_the_end_nothing_waits_and_brokers_have_what_is_assigned_to_them(seed: int) -> None:
-    story = Story(seed)
+async def test_every_deletion_completes_and_brokers_have_their_assigned_replicas(seed: int) -> None:
+    story = RandomDeletions(seed)
     await story.play()
 
     await story.end()

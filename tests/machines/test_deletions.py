@@ -1,4 +1,4 @@
-"""The topic deletion manager over a whole controller: many topics at once, and a controller that ends at any point."""
+"""The topic deletion manager of a whole controller: many topics at once, and a failover after any transaction."""
 
 import json
 
@@ -9,7 +9,7 @@ from controllerd.core.model import OUR_IDS, BrokerId, ReplicaState
 from controllerd.core.requests import StopReplicaRequest, UpdateMetadataRequest
 from controllerd.record.invariants import check
 from controllerd.record.records import RefusedRecord
-from controllerd.zk.access import Aborted, Create, Outcome, SetData, Transaction
+from controllerd.zk.access import Aborted, Create, SetData, Transaction, TransactionOutcome
 from controllerd.zk.packing import MAX_OPERATIONS
 from events.admin import ForgetBroker
 from events.topics import TopicDeletion, TopicDeletionRetry
@@ -33,7 +33,7 @@ def left_over(world: World, topic: str) -> list[str]:
 
 
 def broken_rules(world: World) -> list[str]:
-    """What the whole audit log breaks."""
+    """The invariants that the whole audit log breaks."""
     return [f"{found.id}: {found.evidence}" for found in check(stamped_log(world.audit.records))]
 
 
@@ -50,7 +50,7 @@ async def cluster(topics: int = 1, partitions: int = 1, replicas: tuple[int, ...
     return disks
 
 
-# -- many --------------------------------------------------------------------------------------------------------------
+# -- many topics -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_hundred_topics_of_a_hundred_partitions_cost_few_requests_and_few_transactions() -> None:
@@ -70,14 +70,14 @@ async def test_a_hundred_topics_of_a_hundred_partitions_cost_few_requests_and_fe
     assert len(world.zk.transactions) <= 1.1 * full + 10
 
 
-async def test_topics_that_are_asked_for_one_after_the_other_do_not_look_at_all_the_others_each_time() -> None:
+async def test_the_deletion_of_one_topic_after_the_other_does_not_check_all_others_each_time() -> None:
     disks = await cluster(topics=30, partitions=1)
     disks.silent = {3}
-    looked_at = 0
+    checked = 0
 
     def count(*_: object) -> None:
-        nonlocal looked_at
-        looked_at += 1
+        nonlocal checked
+        checked += 1
 
     mark(disks.world, *(f"t{number}" for number in range(30)))
     await disks.settle()
@@ -94,7 +94,7 @@ async def test_topics_that_are_asked_for_one_after_the_other_do_not_look_at_all_
     for number in range(30):
         await disks.world.c.deletions.complete(BrokerId(3), [tp(f"t{number}")])
 
-    assert looked_at == 30
+    assert checked == 30
     assert disks.world.context.topics == {}
 
 
@@ -102,7 +102,7 @@ async def test_one_topic_that_zookeeper_refuses_to_delete_leaves_the_others_alon
     disks = await cluster(topics=3)
     apply, code = disks.world.tree.apply, -102  # NOAUTH
 
-    def refuse(operations: Transaction, session_id: int) -> Outcome:
+    def refuse(operations: Transaction, session_id: int) -> TransactionOutcome:
         for index, operation in enumerate(operations):
             if operation.path == "/brokers/topics/t1" and not isinstance(operation, Create | SetData):
                 return Aborted(disks.world.tree.zxid, index, code)
@@ -118,7 +118,7 @@ async def test_one_topic_that_zookeeper_refuses_to_delete_leaves_the_others_alon
     assert disks.world.context.deletions.halted["t1"].startswith("ZooKeeper did not delete it")
 
 
-async def test_the_end_of_one_topic_refuses_no_transition() -> None:
+async def test_the_deletion_of_a_topic_refuses_no_transition() -> None:
     disks = await cluster()
     mark(disks.world, "t0")
 
@@ -127,7 +127,7 @@ async def test_the_end_of_one_topic_refuses_no_transition() -> None:
     assert not [record for record in disks.world.audit.records if isinstance(record, RefusedRecord)]
 
 
-async def test_a_topic_whose_deletion_is_halted_goes_on_where_it_stopped() -> None:
+async def test_a_halted_deletion_continues_where_it_stopped() -> None:
     disks = await cluster()
     disks.world.die(3)
     mark(disks.world, "t0")
@@ -158,7 +158,7 @@ async def test_replicas_on_a_dead_broker_are_ineligible_until_the_others_are_del
     }
 
 
-async def test_a_broker_that_dies_before_a_waiting_deletion_begins_takes_its_leaders_along() -> None:
+async def test_the_failure_of_the_last_isr_member_begins_a_waiting_deletion() -> None:
     disks = await cluster(replicas=(1, 2))
     world = disks.world
     body = {
@@ -177,7 +177,7 @@ async def test_a_broker_that_dies_before_a_waiting_deletion_begins_takes_its_lea
     assert after.world.context.deletions.started == set()
     await change_isr(after.world, "t0", 1)
 
-    after.world.die(1)  # and nobody can follow
+    after.world.die(1)  # and no ISR member can follow
     await after.settle()
 
     assert after.world.context.deletions.started == {"t0"}
@@ -188,7 +188,7 @@ async def test_a_broker_that_dies_before_a_waiting_deletion_begins_takes_its_lea
 
 
 async def empty_cluster() -> Disks:
-    """Three brokers, and nothing forgotten of the audit log."""
+    """Three brokers, with the audit log from the beginning."""
     disks = Disks(World())
     for broker in (1, 2, 3):
         disks.world.register(broker)
@@ -196,8 +196,8 @@ async def empty_cluster() -> Disks:
     return disks
 
 
-async def test_a_topic_that_waits_in_place_of_controllerd_can_be_deleted() -> None:
-    """Nothing of it was ever started; whether a broker has something of it all the same is for the broker to say."""
+async def test_a_topic_that_waits_to_replace_controllerd_can_be_deleted() -> None:
+    """No replica of it was ever started, but a broker may have one all the same: each is sent the deletion."""
     disks = await empty_cluster()
     world = disks.world
     world.put_topic("t0", {0: [3, 1, 2, OUR_IDS[0]]})
@@ -234,7 +234,7 @@ async def test_a_topic_that_a_broker_started_with_a_replica_on_controllerd_can_b
     assert broken_rules(after.world) == []
 
 
-async def test_a_replica_on_controllerd_is_not_given_away_while_its_topic_is_being_deleted() -> None:
+async def test_a_replica_on_controllerd_is_not_moved_while_its_topic_is_being_deleted() -> None:
     disks = await empty_cluster()
     world = disks.world
     world.die(3)
@@ -255,10 +255,10 @@ async def test_a_replica_on_controllerd_is_not_given_away_while_its_topic_is_bei
     assert broken_rules(world) == []
 
 
-# -- a controller that ends in the middle ------------------------------------------------------------------------------
+# -- a failover during a deletion --------------------------------------------------------------------------------------
 
 WRITES = 6
-"""Transactions of a deletion: three ISRs shrink, the topic goes, its configuration, its marker."""
+"""Transactions of a deletion: three ISR changes, then the topic, its configuration and its marker are deleted."""
 
 
 async def test_a_deletion_takes_as_many_transactions_as_are_interrupted_below() -> None:
@@ -272,7 +272,9 @@ async def test_a_deletion_takes_as_many_transactions_as_are_interrupted_below() 
 
 @pytest.mark.parametrize("number", range(1, WRITES + 1))
 @pytest.mark.parametrize("end", ["deposed before", "session lost after", "answer lost and deposed"])
-async def test_the_next_controller_ends_a_deletion_wherever_the_last_one_stopped(number: int, end: str) -> None:
+async def test_the_next_controller_completes_a_deletion_after_any_transaction_of_the_last_one(
+    number: int, end: str
+) -> None:
     disks = await cluster(partitions=2)
     world = disks.world
 
@@ -301,7 +303,7 @@ async def test_the_next_controller_ends_a_deletion_wherever_the_last_one_stopped
 
 
 @pytest.mark.parametrize("answers", range(4))
-async def test_the_next_controller_ends_a_deletion_however_many_brokers_had_answered(answers: int) -> None:
+async def test_the_next_controller_completes_a_deletion_after_any_number_of_answers(answers: int) -> None:
     disks = await cluster()
     disks.silent = {1, 2, 3} - set(range(1, 1 + answers))
     mark(disks.world, "t0")
@@ -316,7 +318,7 @@ async def test_the_next_controller_ends_a_deletion_however_many_brokers_had_answ
     assert after.logs == {1: set(), 2: set(), 3: set()}
 
 
-async def test_a_resync_in_the_middle_changes_nothing() -> None:
+async def test_a_repeated_topic_deletion_event_sends_no_request() -> None:
     disks = await cluster()
     disks.silent = {3}
     mark(disks.world, "t0")
@@ -329,7 +331,7 @@ async def test_a_resync_in_the_middle_changes_nothing() -> None:
     assert disks.world.channels.sent == []
 
 
-# -- what the audit log says -------------------------------------------------------------------------------------------
+# -- the audit log -----------------------------------------------------------------------------------------------------
 
 
 async def test_the_log_of_deletions_of_every_kind_breaks_no_invariant() -> None:

@@ -1,4 +1,4 @@
-"""Assignments that somebody else writes into topic znodes: what they cost, and what they end."""
+"""Assignments that another client writes into topic znodes: their alarms, and the requests that they cancel."""
 
 import json
 from collections.abc import Sequence
@@ -28,10 +28,12 @@ async def with_topic(*replicas: int, partitions: int = 1, name: str = "t", world
 
 
 def rewrite(world: World, topic: str, **fields: object) -> None:
-    """A tool replaces fields of the topic znode; by default nothing is being reassigned then."""
+    """Replace fields of the topic znode as a tool does; by default, with no reassignment in it."""
     path = f"/brokers/topics/{topic}"
-    calm: dict[str, object] = {"adding_replicas": {}, "removing_replicas": {}}
-    world.tree.put(path, json.dumps({**json.loads(world.tree.nodes[path].data or b""), **calm, **fields}).encode())
+    no_reassignment: dict[str, object] = {"adding_replicas": {}, "removing_replicas": {}}
+    world.tree.put(
+        path, json.dumps({**json.loads(world.tree.nodes[path].data or b""), **no_reassignment, **fields}).encode()
+    )
 
 
 def everywhere(partitions: int, *replicas: int) -> dict[str, Sequence[int]]:
@@ -42,11 +44,11 @@ def alarms(world: World) -> list[str]:
     return [record.detail for record in world.audit.of(AlarmRecord) if record.what == FOREIGN]
 
 
-# -- the price ---------------------------------------------------------------------------------------------------------
+# -- log lines ---------------------------------------------------------------------------------------------------------
 
 
 async def lines_of_a_rewrite(partitions: int, *replicas: int) -> tuple[int, World]:
-    """Lines of the log that it costs when a tool gives all partitions of [1] other replicas."""
+    """The number of log lines after a tool gives all partitions of [1] other replicas."""
     world = await with_topic(1, partitions=partitions)
     with capture_logs() as lines:
         rewrite(world, "t", partitions=everywhere(partitions, *replicas))
@@ -55,7 +57,7 @@ async def lines_of_a_rewrite(partitions: int, *replicas: int) -> tuple[int, Worl
 
 
 @pytest.mark.parametrize("replicas", [(1, 3), (2,)], ids=["followed", "not followed"])
-async def test_a_thousand_entries_that_a_tool_rewrites_cost_as_many_lines_as_ten(replicas: Sequence[int]) -> None:
+async def test_a_thousand_entries_that_a_tool_rewrites_log_as_many_lines_as_ten(replicas: Sequence[int]) -> None:
     few, _ = await lines_of_a_rewrite(10, *replicas)
     many, world = await lines_of_a_rewrite(1_000, *replicas)
 
@@ -64,7 +66,7 @@ async def test_a_thousand_entries_that_a_tool_rewrites_cost_as_many_lines_as_ten
     assert len(alarm) < 1_000
 
 
-async def test_the_alarm_counts_the_partitions_and_tells_about_the_first() -> None:
+async def test_the_alarm_counts_the_partitions_and_describes_the_first_ones() -> None:
     _, world = await lines_of_a_rewrite(5, 1, 3)
 
     (alarm,) = alarms(world)
@@ -73,7 +75,7 @@ async def test_the_alarm_counts_the_partitions_and_tells_about_the_first() -> No
     assert "t-3: " not in alarm
 
 
-async def test_the_alarm_says_what_was_not_followed_and_why() -> None:
+async def test_the_alarm_counts_the_assignments_not_followed_and_names_the_reason() -> None:
     world = await with_topic(1, partitions=3)
 
     rewrite(world, "t", partitions={"0": [2], "1": [1, 3], "2": [3]})
@@ -81,13 +83,13 @@ async def test_the_alarm_says_what_was_not_followed_and_why() -> None:
 
     (alarm,) = alarms(world)
     assert alarm.startswith(
-        "t: 3 partitions, 2 of them not followed (nobody who is in sync would remain: the ISR is [1]); "
+        "t: 3 partitions, 2 of them not followed (no in-sync replica would remain: the ISR is [1]); "
     )
     assert sorted(world.context.quarantine) == ["/brokers/topics/t/partitions/0", "/brokers/topics/t/partitions/2"]
     assert world.context.assignment(tp("t", 1)).replicas == (1, 3)
 
 
-async def test_each_topic_znode_has_an_alarm_of_its_own() -> None:
+async def test_each_topic_znode_has_its_own_alarm() -> None:
     world = await with_topic(1, name="u", world=await with_topic(1))
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     rewrite(world, "t", partitions=everywhere(1, 1, 3))
@@ -99,10 +101,10 @@ async def test_each_topic_znode_has_an_alarm_of_its_own() -> None:
     assert [alarm.partition(":")[0] for alarm in alarms(world)] == ["t", "u"]
 
 
-# -- what somebody asked for by znode ----------------------------------------------------------------------------------
+# -- requests by znode -------------------------------------------------------------------------------------------------
 
 
-async def test_a_reassignment_that_a_tool_calls_off_is_not_begun_again_by_the_entry_that_asked_for_it() -> None:
+async def test_a_reassignment_that_a_tool_cancels_is_not_begun_again_by_its_entry() -> None:
     world = await with_topic(1)
     await ask_by_znode(world, {tp("t"): [2]})
 
@@ -115,7 +117,7 @@ async def test_a_reassignment_that_a_tool_calls_off_is_not_begun_again_by_the_en
     assert assigned(world, "t") == ([1], [], [])
 
 
-async def test_entries_for_other_partitions_stay_when_one_is_called_off() -> None:
+async def test_entries_for_other_partitions_stay_when_one_is_cancelled() -> None:
     world = await with_topic(1, partitions=2)
     await ask_by_znode(world, {tp("t", 0): [2], tp("t", 1): [2]})
     lists = {"adding_replicas": {"1": [2]}, "removing_replicas": {"1": [1]}}
@@ -128,7 +130,7 @@ async def test_entries_for_other_partitions_stay_when_one_is_called_off() -> Non
     assert assigned(world, "t", 1) == ([2, 1], [2], [1])
 
 
-async def test_an_entry_that_asks_for_something_else_than_what_was_called_off_is_served() -> None:
+async def test_an_entry_with_another_target_than_the_cancelled_one_is_served() -> None:
     world = await with_topic(1)
     await ask_by_znode(world, {tp("t"): [2]})
 
@@ -139,7 +141,7 @@ async def test_an_entry_that_asks_for_something_else_than_what_was_called_off_is
     assert assigned(world, "t") == ([3, 1], [3], [1])
 
 
-async def test_an_entry_ends_though_the_topic_goes_right_before_the_last_write_kafka_9478() -> None:
+async def test_an_entry_is_removed_though_its_topic_is_deleted_right_before_the_last_write_kafka_9478() -> None:
     world = await with_topic(1)
     await ask_by_znode(world, {tp("t"): [2]})
     world.zk.before_transaction[len(world.zk.transactions) + 5] = lambda: world.tree.remove("/brokers/topics/t")
@@ -150,7 +152,7 @@ async def test_an_entry_ends_though_the_topic_goes_right_before_the_last_write_k
     assert REASSIGN not in world.tree.nodes
 
 
-async def test_an_entry_with_a_flaw_that_nobody_has_noticed_yet_is_not_overwritten_by_a_request() -> None:
+async def test_an_invalid_entry_that_was_not_read_yet_is_not_overwritten_by_a_request() -> None:
     world = await with_topic(1)
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     rewrite(world, "t", adding_replicas={"0": [3]})

@@ -1,4 +1,4 @@
-"""A wrong decision never leaves: whatever made it, neither ZooKeeper nor a broker sees anything of it."""
+"""A decision that breaks an invariant reaches neither ZooKeeper nor a broker."""
 
 from dataclasses import replace
 
@@ -13,11 +13,11 @@ T0 = tp("t")
 
 
 def alarms(world: World) -> list[str]:
-    """What an operator was told of broken invariants."""
+    """The details of alarms about broken invariants."""
     return [alarm.detail for alarm in world.audit.of(AlarmRecord) if alarm.what == "invariant broken"]
 
 
-async def test_a_wrong_state_is_not_written_and_neither_are_those_beside_it(world: World) -> None:
+async def test_a_wrong_state_is_not_written_and_neither_are_the_others_of_its_batch(world: World) -> None:
     state = world.context.record(T0).leadership
     assert state is not None
     right = state._replace(leader_epoch=1)
@@ -48,13 +48,13 @@ async def test_a_topic_that_would_lose_a_partition_is_not_written(world: World) 
     assert world.zk.transactions == []
 
 
-async def test_a_topic_that_nobody_wants_to_delete_is_not_deleted(world: World) -> None:
+async def test_a_topic_that_is_not_queued_for_deletion_is_not_deleted(world: World) -> None:
     with pytest.raises(InvariantBroken, match="I-22"):
         await world.c.store.topics.delete_topics(["t"])
     assert world.zk.transactions == []
 
 
-async def test_a_request_that_would_delete_data_that_is_needed_is_not_sent(world: World) -> None:
+async def test_a_request_that_would_delete_an_assigned_replica_is_not_sent(world: World) -> None:
     async def delete() -> None:
         async with world.c.outbox.batch() as batch:
             batch.add_update_metadata(ids(1, 2, 3), [T0])
@@ -81,7 +81,7 @@ async def test_the_event_fails_with_an_alarm_that_names_the_rule_and_a_new_term_
     assert world.context.record(T0).sent_epoch > 0
 
 
-async def test_a_breach_that_comes_back_ends_the_contending(world: World) -> None:
+async def test_after_three_broken_invariants_the_instance_stops_contending(world: World) -> None:
     for broker in (1, 2, 3):
         world.context.record(T0).sent_epoch = 99
         world.die(broker)

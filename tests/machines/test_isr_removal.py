@@ -1,4 +1,4 @@
-"""A broker leaves the ISRs of its partitions; where it leads, nobody or another follows."""
+"""A broker is removed from the ISRs of its partitions; a leader that is removed has a successor or none."""
 
 import json
 
@@ -16,7 +16,7 @@ def removal(world: World, broker: int, *, hand_over: bool) -> IsrRemoval:
 
 
 @pytest.mark.parametrize(("hand_over", "leader"), [(False, -1), (True, 2)])
-async def test_a_leader_that_is_removed_is_followed_by_another_only_if_that_is_wanted(
+async def test_a_leader_that_is_removed_has_a_successor_only_with_hand_over(
     world: World, hand_over: bool, leader: int
 ) -> None:
     record = world.context.record(tp("t"))
@@ -27,7 +27,7 @@ async def test_a_leader_that_is_removed_is_followed_by_another_only_if_that_is_w
     assert len(world.audit.of(DecisionRecord)) == hand_over
 
 
-async def test_who_follows_is_online_assigned_and_in_sync(world: World) -> None:
+async def test_the_successor_is_online_assigned_and_in_sync(world: World) -> None:
     world.context.mark_shutting_down(BrokerId(2))
 
     await removal(world, 1, hand_over=True).run([world.context.record(tp("t"))])
@@ -35,7 +35,7 @@ async def test_who_follows_is_online_assigned_and_in_sync(world: World) -> None:
     assert world.state("t")[:3] == (3, 1, [2, 3])
 
 
-async def test_where_nobody_can_follow_nobody_does(world: World) -> None:
+async def test_without_an_eligible_successor_the_partition_has_no_leader(world: World) -> None:
     for broker in (2, 3):
         world.context.mark_shutting_down(BrokerId(broker))
 
@@ -44,14 +44,14 @@ async def test_where_nobody_can_follow_nobody_does(world: World) -> None:
     assert world.state("t")[:3] == (-1, 1, [2, 3])
 
 
-async def test_a_follower_that_is_removed_leaves_the_leader_alone(world: World) -> None:
+async def test_a_follower_that_is_removed_does_not_change_the_leader(world: World) -> None:
     await removal(world, 3, hand_over=True).run([world.context.record(tp("t"))])
 
     assert world.state("t")[:3] == (1, 1, [1, 2])
     assert world.audit.of(DecisionRecord) == []
 
 
-async def test_a_state_that_moved_meanwhile_is_read_and_decided_anew(world: World) -> None:
+async def test_a_state_that_changed_meanwhile_is_read_and_decided_again(world: World) -> None:
     record, path = world.context.record(tp("t")), tp("t").state_path
     state = json.loads(world.tree.nodes[path].data or b"")
     world.tree.put(path, json.dumps({**state, "isr": [3]}).encode())

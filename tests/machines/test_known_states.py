@@ -1,12 +1,12 @@
-"""What is known of a partition is enough to change it, where nobody else writes its state; else it is read."""
+"""The controller reads a partition state before a change only where leaders write ISRs themselves."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from controllerd.core.election import Offline
+from controllerd.core.election import OfflineElection
 from controllerd.core.model import Features, LeaderAndIsr, PartitionState, Replica, ReplicaState
-from controllerd.zk.access import Node
+from controllerd.zk.access import Znode
 from tests.fakes.world import World, ids, tp
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -26,7 +26,7 @@ def count_reads(world: World) -> list[str]:
     read = world.zk.read
     seen: list[str] = []
 
-    async def counted(paths: Sequence[str]) -> list[Node | None]:
+    async def counted(paths: Sequence[str]) -> list[Znode | None]:
         seen.extend(paths)
         return await read(paths)
 
@@ -41,7 +41,7 @@ async def test_an_election_reads_a_state_only_where_leaders_write_it_themselves(
     world = await world_of(Features(alter_partition=alter_partition))
     seen = count_reads(world)
 
-    await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, Offline())
+    await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, OfflineElection())
 
     assert (seen, world.state("t")) == (reads, (1, 1, [1, 2, 3], 1))
 
@@ -58,7 +58,7 @@ async def test_an_isr_shrinks_without_a_read_unless_leaders_write_it_themselves(
     assert (seen, world.state("t")) == (reads, (1, 1, [1, 2], 1))
 
 
-async def test_an_isr_that_moved_behind_our_back_is_read_and_decided_anew() -> None:
+async def test_an_isr_that_changed_without_an_event_is_read_and_decided_again() -> None:
     world = await world_of(Features())
     world.tree.put(STATE, SHRUNK_BY_ITS_LEADER)
 
@@ -72,18 +72,18 @@ async def test_a_state_of_a_later_controller_is_read_and_left_alone() -> None:
     world.context.set_leadership(tp("t"), LeaderAndIsr(ids(1)[0], 0, ids(1, 2, 3), 9, 0))
     world.tree.put(STATE, b'{"controller_epoch":9,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,3]}')
 
-    elections = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, Offline())
+    elections = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, OfflineElection())
 
     assert elections.failed == {tp("t"): "written by controller epoch 9, ours is 1"}
 
 
-async def test_a_state_in_quarantine_is_left_alone_until_it_was_looked_at_again() -> None:
-    """It may have been mended meanwhile: whoever takes it back has read it."""
+async def test_a_state_in_quarantine_is_left_alone_until_it_is_read_again() -> None:
+    """The state may have been repaired meanwhile, but QuarantineCheck alone reads it and releases it."""
     world = await world_of(Features())
     world.c.context.put_in_quarantine(STATE, "not JSON")
     before = world.state("t")
 
-    outcome = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, Offline())
+    outcome = await world.c.partitions.handle([tp("t")], PartitionState.ONLINE, OfflineElection())
     await world.c.replicas.handle([Replica(tp("t"), ids(3)[0])], ReplicaState.OFFLINE)
 
     assert world.state("t") == before

@@ -1,4 +1,4 @@
-"""The outbox: one batch at a time, written down before it leaves, dropped when it fails."""
+"""The outbox: one batch at a time, recorded before it is sent, dropped when it fails."""
 
 import pytest
 
@@ -27,7 +27,7 @@ async def fail_half_way(world: World) -> None:
         raise RuntimeError("planted")
 
 
-async def test_a_batch_that_fails_is_dropped_and_the_next_one_is_fresh_kafka_2300(world: World) -> None:
+async def test_a_batch_that_fails_is_dropped_and_the_next_one_is_empty_kafka_2300(world: World) -> None:
     with pytest.raises(RuntimeError, match="planted"):
         await fail_half_way(world)
 
@@ -36,7 +36,7 @@ async def test_a_batch_that_fails_is_dropped_and_the_next_one_is_fresh_kafka_230
     assert world.brief(1) == ["UpdateMetadata()"]
 
 
-async def test_an_empty_batch_sends_and_waits_for_nothing(world: World) -> None:
+async def test_an_empty_batch_sends_no_request_and_waits_for_no_record(world: World) -> None:
     waits = len(world.audit.accepted_at)
 
     async with world.c.outbox.batch():

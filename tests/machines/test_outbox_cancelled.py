@@ -1,4 +1,4 @@
-"""What was taken out of the context's journal is written down even when the writing is cancelled."""
+"""Changes that were taken out of the journal of the context are recorded even when the writing is cancelled."""
 
 import asyncio
 from contextlib import suppress
@@ -28,8 +28,8 @@ def images(context: ControllerContext, topics: int) -> None:
         context.set_leaderships([(record, LeaderAndIsr(BrokerId(1), 0, (BrokerId(1),), 1, 0))])
 
 
-async def test_a_cancelled_write_down_leaves_nothing_out() -> None:
-    """``machines.beside`` cancels the event's work in the middle when ZooKeeper refuses what runs beside it."""
+async def test_a_cancelled_write_down_leaves_no_change_out() -> None:
+    """``machines.beside`` cancels the work of an event when ZooKeeper refuses the coroutine beside it."""
     context, audit = ControllerContext(), RecordingAudit()
     context.begin_term(1, 1)
     images(context, 50)

@@ -1,4 +1,4 @@
-"""The steps of reassignments: their order, what they wait for, and what they cost."""
+"""The steps of reassignments: their order, their waits, and the number of their writes and requests."""
 
 import json
 from collections import Counter
@@ -10,8 +10,8 @@ from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import OUR_IDS, BrokerId, PartitionState, ReplicaState, TopicPartition
 from controllerd.core.requests import StopReplicaRequest, api_name
 from controllerd.record.records import AlarmRecord, DecisionRecord, ReassignmentRecord, RefusedRecord
-from controllerd.zk.access import Check
-from tests.fakes.reassigning import assigned, change_isr, deleted_on, owed, reassign
+from controllerd.zk.access import CheckVersion
+from tests.fakes.reassigning import assigned, change_isr, deleted_on, pending_deletions_of, reassign
 from tests.fakes.world import World, ids, tp
 
 
@@ -32,12 +32,12 @@ async def with_topic(world: World, *replicas: int, name: str = "t", partitions: 
 
 
 def writes(world: World) -> list[str]:
-    """What was written, without what brokers owe."""
+    """The paths that were written, without pending deletions."""
     return [write.path.removeprefix("/brokers/topics/") for write in world.zk.writes if "owed" not in write.path]
 
 
 def grow(world: World, partition: int, *isr: int) -> None:
-    """The leader's ISR is in ZooKeeper and known; the event that follows is still to come."""
+    """Write the leader's ISR to ZooKeeper and to the context; the event that follows is still missing."""
     record = world.context.record(tp("t", partition))
     assert record.leadership is not None
     path = record.tp.state_path
@@ -48,7 +48,7 @@ def grow(world: World, partition: int, *isr: int) -> None:
 
 
 async def led_by_an_added_replica() -> World:
-    """[1,2] on its way to [3,4]: 3 leads, 1 is in sync again, 2 is not (KAFKA-14808)."""
+    """A reassignment of [1, 2] to [3, 4]: 3 leads, 1 is in sync again, 2 is not (KAFKA-14808)."""
     world = await with_topic(await cluster(1, 2, 3, 4), 1, 2)
     await reassign(world, {tp("t"): [3, 4]})
     await change_isr(world, "t", 1, 3)
@@ -65,7 +65,7 @@ async def led_by_an_added_replica() -> World:
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_topic_znode_learns_of_new_replicas_first_and_forgets_old_ones_last_kafka_9672() -> None:
+async def test_the_topic_znode_gets_new_replicas_first_and_drops_old_ones_last_kafka_9672() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     await reassign(world, {tp("t"): [2]})
     await change_isr(world, "t", 1, 2)
@@ -74,7 +74,7 @@ async def test_the_topic_znode_learns_of_new_replicas_first_and_forgets_old_ones
     assert [path for path in writes(world) if not path.startswith("/")] == ["t", state, state, state, state, "t"]
 
 
-async def test_a_replica_has_left_the_isr_before_it_is_told_to_delete() -> None:
+async def test_a_replica_has_left_the_isr_before_it_is_sent_its_deletion() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     await reassign(world, {tp("t"): [2]})
     world.forget()
@@ -99,16 +99,16 @@ async def test_a_removed_replica_does_not_come_back_into_the_isr_kafka_1097_kafk
     assert world.state("t")[2] == [2]
 
 
-async def test_brokers_are_told_the_leader_epochs_that_were_written_kafka_9212() -> None:
+async def test_brokers_are_sent_the_leader_epochs_that_were_written_kafka_9212() -> None:
     world = await with_topic(await cluster(1, 2, 3), 1)
     await reassign(world, {tp("t"): [2]})
     await change_isr(world, "t", 1, 2)
 
-    told = [text for text in world.brief(3) if text.startswith("UpdateMetadata(t-0")]
-    assert [text.split()[1] for text in told] == ["1/1", "1/1", "1/1", "2/2", "2/3", "2/3"]
+    updates = [text for text in world.brief(3) if text.startswith("UpdateMetadata(t-0")]
+    assert [text.split()[1] for text in updates] == ["1/1", "1/1", "1/1", "2/2", "2/3", "2/3"]
 
 
-async def test_the_debt_is_written_before_the_topic_znode_forgets_the_replica() -> None:
+async def test_the_pending_deletion_is_written_before_the_topic_znode_drops_the_replica() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     await reassign(world, {tp("t"): [2]})
     world.forget()
@@ -116,10 +116,10 @@ async def test_the_debt_is_written_before_the_topic_znode_forgets_the_replica() 
 
     paths = [write.path for write in world.zk.writes]
     assert paths.index("/controllerd/owed_deletions/1") < paths.index("/brokers/topics/t")
-    assert owed(world, 1) == ["t-0"]
+    assert pending_deletions_of(world, 1) == ["t-0"]
 
 
-async def test_a_replica_that_only_goes_needs_no_new_one() -> None:
+async def test_a_reassignment_that_only_removes_a_replica_completes_at_once() -> None:
     world = await with_topic(await cluster(1, 2, 3), 1, 2, 3)
 
     await reassign(world, {tp("t"): [2, 3]})
@@ -129,10 +129,10 @@ async def test_a_replica_that_only_goes_needs_no_new_one() -> None:
     assert deleted_on(world, 1) == ["t-0"]
 
 
-# -- changes of mind ---------------------------------------------------------------------------------------------------
+# -- cancellations and overrides ---------------------------------------------------------------------------------------
 
 
-async def test_a_cancellation_that_drops_the_leader_hands_over_in_the_same_write_kafka_14808() -> None:
+async def test_a_cancellation_that_drops_the_leader_elects_another_in_the_same_write_kafka_14808() -> None:
     world = await led_by_an_added_replica()
     world.zk.writes.clear()
 
@@ -144,7 +144,7 @@ async def test_a_cancellation_that_drops_the_leader_hands_over_in_the_same_write
     assert [record.strategy for record in world.audit.of(DecisionRecord)] == ["HandOver"]
 
 
-async def test_an_override_that_drops_the_leader_hands_over_and_goes_on_kafka_14808() -> None:
+async def test_an_override_that_drops_the_leader_elects_another_and_continues_kafka_14808() -> None:
     world = await led_by_an_added_replica()
 
     assert await reassign(world, {tp("t"): [4, 2]}) == {tp("t"): KafkaError.NONE}
@@ -154,19 +154,19 @@ async def test_an_override_that_drops_the_leader_hands_over_and_goes_on_kafka_14
     assert deleted_on(world, 3) == ["t-0"]
 
 
-@pytest.mark.parametrize("wish", [None, [4, 2]])
-async def test_who_alone_is_in_sync_is_not_dropped_kafka_14808(wish: Sequence[int] | None) -> None:
+@pytest.mark.parametrize("target", [None, [4, 2]])
+async def test_the_only_isr_member_is_not_dropped_kafka_14808(target: Sequence[int] | None) -> None:
     world = await led_by_an_added_replica()
     await change_isr(world, "t", 3)
     before = assigned(world, "t")
 
-    assert await reassign(world, {tp("t"): wish}) == {tp("t"): KafkaError.INVALID_REPLICA_ASSIGNMENT}
+    assert await reassign(world, {tp("t"): target}) == {tp("t"): KafkaError.INVALID_REPLICA_ASSIGNMENT}
 
     assert assigned(world, "t") == before
     assert world.state("t")[0] == 3
-    assert owed(world, 3) == []
+    assert pending_deletions_of(world, 3) == []
     (refused,) = [record for record in world.audit.of(RefusedRecord) if record.what == "reassignment"]
-    assert refused.reasons == ["nobody who is in sync would remain: the ISR is [3]"]
+    assert refused.reasons == ["no in-sync replica would remain: the ISR is [3]"]
 
 
 async def test_several_dropped_replicas_leave_the_isr_one_after_the_other() -> None:
@@ -186,7 +186,7 @@ async def test_several_dropped_replicas_leave_the_isr_one_after_the_other() -> N
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_target_that_is_in_sync_but_shutting_down_is_waited_for_as_long_as_another_leads() -> None:
+async def test_a_reassignment_waits_for_a_target_that_shuts_down_while_another_leads() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     await reassign(world, {tp("t"): [2]})
     world.context.mark_shutting_down(ids(2)[0])
@@ -205,7 +205,7 @@ async def test_a_target_that_is_in_sync_but_shutting_down_is_waited_for_as_long_
     assert world.state("t")[0] == 2
 
 
-async def test_a_state_that_cannot_be_understood_holds_its_partition_back_and_no_other() -> None:
+async def test_an_unreadable_state_holds_back_its_own_partition_alone() -> None:
     world = await with_topic(await cluster(1, 2), 1, partitions=2)
     await reassign(world, {tp("t", 0): [2], tp("t", 1): [2]})
     for partition in (0, 1):
@@ -220,7 +220,7 @@ async def test_a_state_that_cannot_be_understood_holds_its_partition_back_and_no
     assert deleted_on(world, 1) == ["t-1"]
 
 
-async def test_a_target_that_falls_out_of_the_isr_meanwhile_is_waited_for_and_nothing_is_deleted() -> None:
+async def test_a_reassignment_waits_for_a_target_that_leaves_the_isr_and_deletes_no_replica() -> None:
     world = await with_topic(await cluster(1, 2, 3), 1)
     await reassign(world, {tp("t"): [2, 3]})
     grow(world, 0, 1, 2, 3)
@@ -238,7 +238,7 @@ async def test_a_target_that_falls_out_of_the_isr_meanwhile_is_waited_for_and_no
     assert assigned(world, "t") == ([2, 3], [], [])
 
 
-async def test_a_partition_that_never_began_begins_on_its_new_replicas() -> None:
+async def test_a_partition_that_was_never_started_starts_on_its_new_replicas() -> None:
     world = await cluster(1, 2)
     world.put_topic("t", {0: [8, 9]})
     await world.settle()
@@ -247,11 +247,11 @@ async def test_a_partition_that_never_began_begins_on_its_new_replicas() -> None
 
     assert assigned(world, "t") == ([2, 1], [], [])
     assert world.state("t")[0] == 2
-    assert owed(world, 8) == owed(world, 9) == ["t-0"]
+    assert pending_deletions_of(world, 8) == pending_deletions_of(world, 9) == ["t-0"]
 
 
-async def test_a_partition_that_waits_in_place_of_controllerd_begins_on_the_replica_that_it_keeps() -> None:
-    """Nothing is added then, and all the same the replica that stays has to begin."""
+async def test_a_partition_that_waits_to_replace_controllerd_starts_on_the_replica_that_it_keeps() -> None:
+    """The reassignment adds no replica, but the replica that stays must start."""
     world = await cluster(1)
     world.put_topic("t", {0: [8, OUR_IDS[0], 1]})
     await world.settle()
@@ -262,11 +262,11 @@ async def test_a_partition_that_waits_in_place_of_controllerd_begins_on_the_repl
     assert assigned(world, "t") == ([1], [], [])
     assert world.state("t")[0] == 1
     assert world.context.record(tp("t")).replica_states[BrokerId(1)] is ReplicaState.ONLINE
-    assert owed(world, 8) == ["t-0"]
-    assert owed(world, OUR_IDS[0]) == []
+    assert pending_deletions_of(world, 8) == ["t-0"]
+    assert pending_deletions_of(world, OUR_IDS[0]) == []
 
 
-async def test_a_topic_that_goes_in_the_middle_leaves_nothing_to_do() -> None:
+async def test_a_topic_that_is_removed_during_the_request_ends_its_reassignment() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     at = len(world.zk.transactions) + 1
     world.zk.before_transaction[at] = lambda: world.tree.remove("/brokers/topics/t")
@@ -274,10 +274,10 @@ async def test_a_topic_that_goes_in_the_middle_leaves_nothing_to_do() -> None:
     assert await reassign(world, {tp("t"): [2]}) == {tp("t"): KafkaError.UNKNOWN_TOPIC_OR_PARTITION}
 
     assert "/brokers/topics/t" not in world.tree.nodes
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-async def test_a_topic_that_was_created_anew_is_another_topic() -> None:
+async def test_a_reassignment_of_a_topic_that_was_created_anew_is_refused() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     world.tree.remove("/brokers/topics/t")
@@ -295,20 +295,20 @@ async def test_a_topic_znode_of_a_newer_format_is_not_rewritten() -> None:
     await world.settle()
 
     assert await reassign(world, {tp("t"): [2]}) == {tp("t"): KafkaError.UNKNOWN_SERVER_ERROR}
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
-def last_write_of_the_topic(world: World, deed: Callable[[], None]) -> None:
-    """Do something right before the topic znode forgets the old replicas: the fourth write of a completion."""
-    world.zk.before_transaction[len(world.zk.transactions) + 5] = deed
+def before_last_write_of_the_topic(world: World, action: Callable[[], None]) -> None:
+    """Call a function right before the topic znode drops the old replicas: the fourth write of a completion."""
+    world.zk.before_transaction[len(world.zk.transactions) + 5] = action
 
 
-async def test_partitions_that_somebody_adds_before_the_last_write_are_kept_history_58b() -> None:
+async def test_partitions_that_are_added_before_the_last_write_are_kept_history_58b() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     await reassign(world, {tp("t"): [2]})
     more = {"partitions": {"0": [2, 1], "1": [1]}, "adding_replicas": {"0": [2]}, "removing_replicas": {"0": [1]}}
     body = {**json.loads(world.tree.nodes["/brokers/topics/t"].data or b""), **more}
-    last_write_of_the_topic(world, lambda: world.tree.put("/brokers/topics/t", json.dumps(body).encode()))
+    before_last_write_of_the_topic(world, lambda: world.tree.put("/brokers/topics/t", json.dumps(body).encode()))
 
     await change_isr(world, "t", 1, 2)
 
@@ -317,11 +317,11 @@ async def test_partitions_that_somebody_adds_before_the_last_write_are_kept_hist
     assert world.state("t", 1)[:3] == (1, 0, [1])
 
 
-async def test_a_topic_znode_that_refuses_its_last_write_is_alarmed_and_the_reassignment_stays() -> None:
+async def test_a_topic_znode_that_refuses_its_last_write_raises_an_alarm_and_the_reassignment_stays() -> None:
     world = await with_topic(await cluster(1, 2), 1)
     await reassign(world, {tp("t"): [2]})
     newer = {**json.loads(world.tree.nodes["/brokers/topics/t"].data or b""), "version": 4}
-    last_write_of_the_topic(world, lambda: world.tree.put("/brokers/topics/t", json.dumps(newer).encode()))
+    before_last_write_of_the_topic(world, lambda: world.tree.put("/brokers/topics/t", json.dumps(newer).encode()))
 
     await change_isr(world, "t", 1, 2)
 
@@ -331,11 +331,11 @@ async def test_a_topic_znode_that_refuses_its_last_write_is_alarmed_and_the_reas
     assert [record.what for record in world.audit.of(AlarmRecord)] == ["topic znode was not written"]
 
 
-# -- steps that ZooKeeper does not let through ------------------------------------------------------------------------
+# -- steps whose writes fail -------------------------------------------------------------------------------------------
 
 
 async def led_by_a_target_that_shuts_down() -> World:
-    """[1] is on its way to [2,3]; all are in sync, and 2 leads, but is not online any more."""
+    """A reassignment of [1] to [2, 3]; all are in sync, and 2 leads, but is not online any more."""
     world = await with_topic(await cluster(1, 2, 3), 1)
     await reassign(world, {tp("t"): [2, 3]})
     grow(world, 0, 1, 2, 3)
@@ -346,7 +346,7 @@ async def led_by_a_target_that_shuts_down() -> World:
 
 
 def lead(world: World, leader: int, *, is_known: bool = True) -> None:
-    """ZooKeeper has another leader; unless ``is_known``, we have not heard of it."""
+    """Write another leader to ZooKeeper, and to the context if ``is_known``."""
     record = world.context.record(tp("t"))
     path = record.tp.state_path
     state = json.loads(world.tree.nodes[path].data or b"")
@@ -358,12 +358,12 @@ def lead(world: World, leader: int, *, is_known: bool = True) -> None:
         world.context.set_leadership(record.tp, known)
 
 
-def assert_nobody_goes(world: World) -> None:
-    """Whoever has a replica still has it, and was not told to stop."""
+def assert_no_replica_is_removed(world: World) -> None:
+    """Every broker still has its replica, and was sent no StopReplica."""
     assert assigned(world, "t") == ([2, 3, 1], [2, 3], [1])
     assert world.context.assignment(tp("t")).is_being_reassigned
     assert not any(text.startswith("StopReplica") for text in world.brief(1))
-    assert owed(world, 1) == []
+    assert pending_deletions_of(world, 1) == []
 
 
 async def test_a_leader_of_the_target_that_is_not_online_is_replaced_by_another_of_the_target() -> None:
@@ -375,17 +375,17 @@ async def test_a_leader_of_the_target_that_is_not_online_is_replaced_by_another_
     assert assigned(world, "t") == ([2, 3], [], [])
 
 
-async def test_where_a_leader_that_is_not_online_cannot_be_replaced_nobody_goes() -> None:
+async def test_no_replica_is_removed_while_a_leader_that_is_not_online_cannot_be_replaced() -> None:
     world = await led_by_a_target_that_shuts_down()
     world.zk.read_only.add(tp("t").state_path)
 
     await world.c.reassigner.complete_ready([tp("t")])
 
-    assert_nobody_goes(world)
+    assert_no_replica_is_removed(world)
 
 
-async def test_where_the_state_turns_out_to_have_a_leader_that_is_not_online_nobody_goes() -> None:
-    """The leader epoch rises on what is read after a lost write, whoever leads there."""
+async def test_no_replica_is_removed_when_a_reread_state_has_no_online_leader() -> None:
+    """After a lost write, the leader epoch rises on the state that is read, with the leader of that state."""
     world = await with_topic(await cluster(1, 2, 3), 1)
     await reassign(world, {tp("t"): [2, 3]})
     grow(world, 0, 1, 2, 3)
@@ -395,10 +395,10 @@ async def test_where_the_state_turns_out_to_have_a_leader_that_is_not_online_nob
 
     await world.c.reassigner.complete_ready([tp("t")])
 
-    assert_nobody_goes(world)
+    assert_no_replica_is_removed(world)
 
 
-async def test_of_a_partition_whose_state_is_in_quarantine_nobody_is_told_anything() -> None:
+async def test_no_request_is_sent_for_a_partition_whose_state_is_in_quarantine() -> None:
     world = await with_topic(await cluster(1, 2, 3), 1, 3)
     await reassign(world, {tp("t"): [3, 2]})
     grow(world, 0, 1, 2, 3)
@@ -413,10 +413,10 @@ async def test_of_a_partition_whose_state_is_in_quarantine_nobody_is_told_anythi
     assert world.audit.of(ReassignmentRecord) == []
 
 
-# -- leftovers of a controller that ended ------------------------------------------------------------------------------
+# -- states that an earlier term left ----------------------------------------------------------------------------------
 
 
-async def test_a_member_of_an_isr_without_replica_is_taken_out_at_the_next_failover() -> None:
+async def test_an_unassigned_isr_member_is_removed_at_the_next_failover() -> None:
     world = await with_topic(await cluster(1, 2, 3), 1, 2)
     path = "/brokers/topics/t/partitions/0/state"
     state = json.loads(world.tree.nodes[path].data or b"")
@@ -430,19 +430,22 @@ async def test_a_member_of_an_isr_without_replica_is_taken_out_at_the_next_failo
     assert "LeaderAndIsr(t-0 1/1 [1, 2])" in after.brief(2)
 
 
-# -- the price ---------------------------------------------------------------------------------------------------------
+# -- writes and requests -----------------------------------------------------------------------------------------------
 
 
-def price(world: World) -> tuple[int, int, int]:
+def cost(world: World) -> tuple[int, int, int]:
     """Transactions, operations and requests so far."""
     operations = sum(
-        1 for transaction in world.zk.transactions for operation in transaction if not isinstance(operation, Check)
+        1
+        for transaction in world.zk.transactions
+        for operation in transaction
+        if not isinstance(operation, CheckVersion)
     )
     return len(world.zk.transactions), operations, len(world.channels.sent)
 
 
-async def price_of_moving(topics: Mapping[str, int]) -> tuple[tuple[int, int, int], World]:
-    """What it costs to move all partitions of these topics from broker 1 to broker 2."""
+async def cost_of_moving(topics: Mapping[str, int]) -> tuple[tuple[int, int, int], World]:
+    """The cost of moving all partitions of these topics from broker 1 to broker 2."""
     world = await cluster(1, 2, 3)
     for name, partitions in topics.items():
         world.put_topic(name, dict.fromkeys(range(partitions), (1,)))
@@ -452,12 +455,12 @@ async def price_of_moving(topics: Mapping[str, int]) -> tuple[tuple[int, int, in
     await reassign(world, dict.fromkeys(moved, (2,)))
     for name, partitions in topics.items():
         await change_isr(world, name, 1, 2, partitions=range(partitions))
-    return price(world), world
+    return cost(world), world
 
 
 @pytest.mark.parametrize("topics", [{"t": 1_000}, {f"t{number}": 100 for number in range(10)}])
 async def test_moving_a_thousand_partitions_takes_few_transactions_and_few_requests(topics: Mapping[str, int]) -> None:
-    (transactions, operations, requests), world = await price_of_moving(topics)
+    (transactions, operations, requests), world = await cost_of_moving(topics)
 
     assert operations <= 4 * 1_000 + 40 * len(topics)
     assert transactions <= 8 + 12 * len(topics)
@@ -467,9 +470,9 @@ async def test_moving_a_thousand_partitions_takes_few_transactions_and_few_reque
     assert Counter(record.step for record in world.audit.of(ReassignmentRecord))["completed"] == len(topics)
 
 
-async def test_the_requests_do_not_grow_with_the_partitions() -> None:
-    (_, _, few), small = await price_of_moving({"t": 10})
-    (_, _, many), large = await price_of_moving({"t": 1_000})
+async def test_the_number_of_requests_does_not_grow_with_the_partitions() -> None:
+    (_, _, few), small = await cost_of_moving({"t": 10})
+    (_, _, many), large = await cost_of_moving({"t": 1_000})
 
     assert many == few
     assert Counter(api_name(request) for _, request in small.channels.sent) == Counter(
@@ -478,6 +481,6 @@ async def test_the_requests_do_not_grow_with_the_partitions() -> None:
 
 
 async def test_the_topic_znode_is_written_once_for_the_beginning_and_once_for_the_end() -> None:
-    _, world = await price_of_moving({"t": 1_000})
+    _, world = await cost_of_moving({"t": 1_000})
 
     assert sum(write.path == "/brokers/topics/t" for write in world.zk.writes) == 2

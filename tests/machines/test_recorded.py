@@ -1,4 +1,4 @@
-"""Changes of many partitions become columns of few records, and say what as many single changes would say."""
+"""Changes of many partitions become columns of few records with the same content as that many single changes."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,7 @@ from controllerd.record.columns import records_of
 from controllerd.record.records import MAX_ROWS, AssignmentRecord, LeadershipRecord, Record, ReplicaStateRecord
 
 ONE = BrokerId(1)
-THOSE = TopicPartition.all_of("t", range(3))
+PARTITIONS = TopicPartition.all_of("t", range(3))
 STATES = [LeaderAndIsr(ONE, epoch, (ONE,), 1, epoch) for epoch in range(3)]
 NEW, ONLINE = PartitionState.NEW, PartitionState.ONLINE
 
@@ -41,8 +41,8 @@ def kinds(records: Iterable[Record]) -> list[str]:
 @pytest.mark.parametrize(
     ("many", "single"),
     [
-        (LeadershipsSet(THOSE, STATES), [LeadershipSet(tp, s) for tp, s in zip(THOSE, STATES, strict=True)]),
-        (PartitionsMoved(THOSE, NEW, ONLINE), [PartitionMoved(tp, NEW, ONLINE) for tp in THOSE]),
+        (LeadershipsSet(PARTITIONS, STATES), [LeadershipSet(tp, s) for tp, s in zip(PARTITIONS, STATES, strict=True)]),
+        (PartitionsMoved(PARTITIONS, NEW, ONLINE), [PartitionMoved(tp, NEW, ONLINE) for tp in PARTITIONS]),
     ],
 )
 def test_a_change_of_many_is_recorded_as_that_many_changes(many: BulkChange, single: list[Change]) -> None:
@@ -50,10 +50,10 @@ def test_a_change_of_many_is_recorded_as_that_many_changes(many: BulkChange, sin
 
 
 def test_moved_replicas_are_the_rows_of_one_record() -> None:
-    (record,) = journal_records([ReplicasMoved(ONE, THOSE, ReplicaState.NEW, ReplicaState.ONLINE)])
+    (record,) = journal_records([ReplicasMoved(ONE, PARTITIONS, ReplicaState.NEW, ReplicaState.ONLINE)])
 
     assert isinstance(record, ReplicaStateRecord)
-    assert list(zip(record.topics, record.partitions, strict=True)) == [(tp.topic, tp.partition) for tp in THOSE]
+    assert list(zip(record.topics, record.partitions, strict=True)) == [(tp.topic, tp.partition) for tp in PARTITIONS]
     assert set(record.brokers) == {ONE}
     assert {*record.before, *record.after} == {ReplicaState.NEW.value, ReplicaState.ONLINE.value}
 
@@ -70,7 +70,7 @@ def test_a_load_of_many_topics_is_one_record_of_topics_and_one_of_assignments() 
     assert records[1].topics == ["a", "b"]
 
 
-def test_a_topic_that_is_read_again_comes_after_its_first_assignments() -> None:
+def test_a_topic_that_is_read_again_is_recorded_after_its_first_assignments() -> None:
     assigned = PartitionsAssigned("a", {0: ReplicaAssignment((ONE,))})
 
     records = journal_records([TopicKnown("a", None, 0), assigned, TopicKnown("a", None, 1)])
@@ -78,7 +78,7 @@ def test_a_topic_that_is_read_again_comes_after_its_first_assignments() -> None:
     assert kinds(records) == ["topics", "assignment", "topics"]
 
 
-def test_other_changes_are_not_passed_by_assignments() -> None:
+def test_assignments_are_not_recorded_before_earlier_changes() -> None:
     assigned = PartitionsAssigned("a", {0: ReplicaAssignment((ONE,))})
 
     records = journal_records([TopicForgotten("a"), TopicKnown("a", None, 0), assigned, TopicForgotten("b")])

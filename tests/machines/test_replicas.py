@@ -1,4 +1,4 @@
-"""The replica state machine: who is told what, and whose ISR shrinks."""
+"""The replica state machine: the requests of each transition, and the ISRs that shrink."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FOLLOWER = Replica(tp("t"), ids(3)[0])
 LEADER = Replica(tp("t"), ids(1)[0])
 
 
-async def test_going_offline_stops_the_replica_with_the_epoch_it_knows_and_tells_the_others_the_next(
+async def test_a_replica_that_goes_offline_is_stopped_with_its_epoch_and_the_others_are_sent_the_next(
     world: World,
 ) -> None:
     await world.c.replicas.handle([FOLLOWER], ReplicaState.OFFLINE)
@@ -20,7 +20,7 @@ async def test_going_offline_stops_the_replica_with_the_epoch_it_knows_and_tells
     assert world.brief(2) == ["LeaderAndIsr(t-0 1/1 [1, 2])", "UpdateMetadata(t-0 1/1 [1, 2])"]
 
 
-async def test_a_leader_that_goes_offline_leaves_nobody_leading(world: World) -> None:
+async def test_a_leader_that_goes_offline_leaves_the_partition_without_leader(world: World) -> None:
     await world.c.replicas.handle([LEADER], ReplicaState.OFFLINE)
 
     assert world.state("t") == (-1, 1, [2, 3], 1)
@@ -56,7 +56,9 @@ async def test_deletion_goes_through_its_states_and_removes_the_replica(world: W
 
 
 @pytest.mark.parametrize("target", [ReplicaState.DELETION_STARTED, ReplicaState.NON_EXISTENT, ReplicaState.NEW])
-async def test_an_illegal_move_is_refused_recorded_and_changes_nothing(world: World, target: ReplicaState) -> None:
+async def test_an_illegal_transition_is_refused_recorded_and_changes_nothing(
+    world: World, target: ReplicaState
+) -> None:
     await world.c.replicas.handle([FOLLOWER], target)
 
     assert world.context.replica_state(FOLLOWER) is ReplicaState.ONLINE

@@ -1,4 +1,4 @@
-"""Members of ISRs without replica: they go, and who cannot go now is remembered."""
+"""Unassigned ISR members are removed from the ISR; a removal that fails is retried later."""
 
 import json
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from tests.fakes.reassigning import successor
 from tests.fakes.world import World, tp
 
 
-async def invaded(isr: Sequence[int], *, partitions: int = 1, refused: bool = False) -> World:
-    """[1,2] with this ISR, and the controller that leads next."""
+async def with_isr(isr: Sequence[int], *, partitions: int = 1, refused: bool = False) -> World:
+    """Partitions with the replicas [1, 2] and this ISR, under the next controller."""
     world = World()
     for broker in (1, 2, 3, 4):
         world.register(broker)
@@ -27,28 +27,28 @@ async def invaded(isr: Sequence[int], *, partitions: int = 1, refused: bool = Fa
     return await after.start()
 
 
-async def test_several_strangers_of_one_partition_go_and_nothing_is_left_to_do() -> None:
-    world = await invaded([1, 2, 3, 4])
+async def test_several_unassigned_isr_members_of_one_partition_are_removed() -> None:
+    world = await with_isr([1, 2, 3, 4])
 
     assert world.state("t")[2] == [1, 2]
     assert not world.c.reassigner.unfinished
 
 
-async def test_a_stranger_that_cannot_go_now_is_remembered() -> None:
-    world = await invaded([1, 2, 3], refused=True)
+async def test_an_unassigned_isr_member_that_cannot_be_removed_is_retried_later() -> None:
+    world = await with_isr([1, 2, 3], refused=True)
 
     assert world.state("t")[2] == [1, 2, 3]
     assert world.c.reassigner.unfinished.take() == [tp("t")]
 
 
-async def test_where_nobody_else_is_in_sync_strangers_stay_and_are_not_asked_to_go_again() -> None:
-    world = await invaded([3])
+async def test_an_unassigned_broker_that_is_the_only_isr_member_stays_and_is_not_retried() -> None:
+    world = await with_isr([3])
 
     assert world.state("t")[2] == [3]
     assert not world.c.reassigner.unfinished
 
 
-async def test_strangers_of_many_partitions_are_stopped_by_one_request() -> None:
-    world = await invaded([1, 2, 3], partitions=50)
+async def test_an_unassigned_isr_member_of_many_partitions_is_sent_one_stop_replica() -> None:
+    world = await with_isr([1, 2, 3], partitions=50)
 
     assert sum(text.startswith("StopReplica") for text in world.brief(3)) == 1

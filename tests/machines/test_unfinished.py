@@ -1,14 +1,14 @@
-"""What is to be tried again, and when."""
+"""Steps of reassignments that must be retried, and the delay until the retry."""
 
 from controllerd.machines.reassignment.dependencies import FIRST_RETRY_S, LAST_RETRY_S, Unfinished
 from tests.fakes.world import ids, tp
 
 
-def test_nothing_is_tried_again_while_nothing_was_refused() -> None:
+def test_without_a_refused_step_there_is_no_retry() -> None:
     assert Unfinished().pause_s() is None
 
 
-def test_each_pause_is_twice_as_long_as_the_one_before_up_to_the_longest() -> None:
+def test_each_delay_is_twice_as_long_as_the_one_before_up_to_the_maximum() -> None:
     unfinished, pauses = Unfinished(), []
     for _ in range(20):
         unfinished.note([tp("t")])
@@ -19,7 +19,7 @@ def test_each_pause_is_twice_as_long_as_the_one_before_up_to_the_longest() -> No
     assert pauses[-1] == LAST_RETRY_S
 
 
-def test_after_a_success_the_first_pause_is_short_again() -> None:
+def test_after_a_success_the_first_delay_is_short_again() -> None:
     unfinished = Unfinished()
     unfinished.note([tp("t")])
     unfinished.take()
@@ -38,7 +38,7 @@ def test_partitions_are_taken_once_and_in_order() -> None:
     assert unfinished.take() == []
 
 
-def test_entries_stay_until_they_are_struck_out() -> None:
+def test_entries_stay_until_they_are_removed() -> None:
     unfinished = Unfinished()
     unfinished.entries[tp("t")] = ids(2)
     unfinished.take()

@@ -1,15 +1,15 @@
-"""Recorded traces as an observer sees them: a picture before each step, and one after the controller's answer."""
+"""Recorded traces for an observer: an image before each step, and one after the controller's reaction."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from controllerd.zk.access import Create, Delete, Node, Operation
+from controllerd.zk.access import Create, Delete, Operation, Znode
 from controllerd.zk.image import ClusterImage, read_image
 from tests.fakes.world import NODE_ID
 from tests.fakes.zookeeper import FakeZooKeeper, Tree
 from tests.traces.beginning import FIRST_EPOCH, IDS, operation_of
-from tests.traces.format import Step, Trace, ZkLine, load
+from tests.traces.format import Trace, TraceStep, ZkLine, load
 from tests.traces.observe import EPOCH_PATH, raw_data
 from tests.traces.symbols import Symbols
 
@@ -19,14 +19,14 @@ _NOTIFIED: Final = ("/isr_change_notification", "/log_dir_event_notification", "
 
 @dataclass(frozen=True)
 class Seen:
-    """What an observer sees of one step of a trace."""
+    """The images before and after one step of a trace."""
 
     before: ClusterImage
     after: ClusterImage
 
 
 class Recording:
-    """A tree that becomes what the trace says, step by step."""
+    """A tree that takes the states of the trace step by step."""
 
     def __init__(self, scenario: str) -> None:
         self.trace: Trace = load(scenario)
@@ -44,12 +44,12 @@ class Recording:
         return number
 
     def _begin_with(self, path: str, data: bytes | None, version: int) -> None:
-        if path == f"{IDS}CTRL":  # the recorded controller was a broker; nothing is known of ours
+        if path == f"{IDS}CTRL":  # the recorded controller was a broker; this one has no registration
             return
         if path not in self.tree.nodes:
             self.tree.put(path, data)
         czxid = self.tree.nodes[path].czxid
-        self.tree.nodes[path] = Node(data, version, czxid)
+        self.tree.nodes[path] = Znode(data, version, czxid)
         if path.startswith(IDS):
             self.symbols.bind_registration(int(path.removeprefix(IDS)), czxid)
 
@@ -60,16 +60,16 @@ class Recording:
             self.symbols.bind_port(f"port({broker})'", 9100 + broker)
 
     async def steps(self) -> list[Seen]:
-        """Every step with what an observer sees around it."""
+        """Every step with its two images."""
         found = []
         for step in self.trace.steps:
-            before = await self._picture()
+            before = await self._read()
             for line in _in_order(step):
                 self._apply(line)
-            found.append(Seen(before, await self._picture()))
+            found.append(Seen(before, await self._read()))
         return found
 
-    async def _picture(self) -> ClusterImage:
+    async def _read(self) -> ClusterImage:
         return await read_image(FakeZooKeeper(self.tree, 99))
 
     def _apply(self, line: ZkLine) -> None:
@@ -84,6 +84,6 @@ class Recording:
                 self.symbols.bind_registration(broker, self.tree.nodes[operation.path].czxid)
 
 
-def _in_order(step: Step) -> Iterator[ZkLine]:
-    """The writes of everybody in the order of the recording."""
+def _in_order(step: TraceStep) -> Iterator[ZkLine]:
+    """All writes in the order of the recording."""
     yield from sorted((*step.foreign, *step.writes), key=lambda line: line.number)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import DELETE_TOPICS, NAMES, PROTOCOL_VERSION, UNCLEAN, understood
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.core.settings_book import Configured, SettingsBook
@@ -55,22 +55,22 @@ class Discovering:
         self.world.put_topic("t", {0: [1, 2]}, topic_id=None)
         await self.world.settle()
         self.world.tree.put(paths.partition_state(tp("t")), codecs.encode_state(ALONE))
-        await self.observer.look()
+        await self.observer.observe()
         return self
 
-    def hear(self, **others: Mapping[str, str]) -> None:
+    def answer_all(self, **others: Mapping[str, str]) -> None:
         """Every broker answers; ``others`` have settings of their own, as ``b1``."""
         epochs = self.registered
-        told = {b: understood({**self.settings, **others.get(f"b{b}", {})}) for b in epochs}
-        self.book.take({b: Answer(epoch, told[b]) for b, epoch in epochs.items()}, epochs)
+        settings_of = {b: understood({**self.settings, **others.get(f"b{b}", {})}) for b in epochs}
+        self.book.take({b: SettingsAnswer(epoch, settings_of[b]) for b, epoch in epochs.items()}, epochs)
 
     async def lose_the_only_one_in_sync(self) -> dict[tuple[str, str], int]:
-        """Broker 1 dies. Returns the partitions by cause and ruling."""
+        """Broker 1 fails. Returns the partitions by cause and ruling."""
         self.world.die(1)
         await self.world.settle()
         for after_s in (0.5, 0.5, 30.0):
             self.clock.now += after_s
-            await self.observer.look()
+            await self.observer.observe()
         return dict(self.observer.report.totals)
 
     @property
@@ -80,7 +80,7 @@ class Discovering:
 
 async def test_nothing_is_configured_and_a_cluster_of_protocol_2_8_is_judged_by_its_own_settings() -> None:
     seen = await Discovering(OLD).begin()
-    seen.hear()
+    seen.answer_all()
 
     found = await seen.lose_the_only_one_in_sync()
 
@@ -108,7 +108,7 @@ async def test_settings_that_brokers_cannot_give_can_be_configured() -> None:
 
 async def test_a_setting_that_is_configured_wrongly_here_makes_a_difference() -> None:
     seen = await Discovering(OLD, {UNCLEAN: Configured("false", "file")}).begin()
-    seen.hear()
+    seen.answer_all()
 
     found = await seen.lose_the_only_one_in_sync()
 
@@ -123,7 +123,7 @@ async def test_the_built_in_controller_is_judged_by_the_settings_of_its_own_brok
     """As in the middle of a rolling change of the settings, in which the other broker has another value."""
     seen = await Discovering(OLD).begin()
     seen.holder = BUILT_IN
-    seen.hear(b1=other)
+    seen.answer_all(b1=other)
 
     found = await seen.lose_the_only_one_in_sync()
 
@@ -133,17 +133,17 @@ async def test_the_built_in_controller_is_judged_by_the_settings_of_its_own_brok
 async def test_an_instance_of_controllerd_is_judged_by_the_settings_of_all_brokers() -> None:
     seen = await Discovering({**OLD, UNCLEAN: "false"}).begin()
     seen.holder = Holder(NODE_ID, "a", 0)
-    seen.hear(b2={UNCLEAN: "true"})
+    seen.answer_all(b2={UNCLEAN: "true"})
 
     found = await seen.lose_the_only_one_in_sync()
 
     assert found == {("broker died", "equal"): 1}
 
 
-async def test_nothing_is_judged_before_the_broker_that_holds_the_role_has_answered_in_its_present_life() -> None:
+async def test_nothing_is_judged_before_the_broker_that_holds_the_role_has_answered_since_its_registration() -> None:
     seen = await Discovering(OLD).begin()
     seen.holder = BUILT_IN
-    seen.hear()
+    seen.answer_all()
     epoch = seen.world.tree.nodes["/brokers/ids/1"].czxid
     seen.book.take({}, {BrokerId(1): epoch, BrokerId(2): epoch + 1_000})
 
@@ -152,10 +152,10 @@ async def test_nothing_is_judged_before_the_broker_that_holds_the_role_has_answe
     assert found == {("broker died", "unclear"): 1}
 
 
-async def test_a_broker_that_the_observer_has_not_heard_leaves_unclean_elections_of_an_instance_unclear() -> None:
+async def test_a_broker_without_an_answer_to_the_observer_makes_unclean_elections_of_an_instance_unclear() -> None:
     """The instance may have heard that it allows them, or that it does not."""
     seen = await Discovering(OLD).begin()
-    seen.hear()
+    seen.answer_all()
     lives = seen.registered
 
     manners = [
@@ -166,12 +166,12 @@ async def test_a_broker_that_the_observer_has_not_heard_leaves_unclean_elections
     assert [configuration.unknown for configuration in manners] == [[], [UNCLEAN], [UNCLEAN]]
 
 
-def test_a_broker_that_the_observer_has_not_heard_leaves_a_dynamic_default_unclear_as_well() -> None:
+def test_a_broker_without_an_answer_to_the_observer_makes_a_dynamic_default_unclear_as_well() -> None:
     """The files of all brokers say no, and the dynamic default of all brokers says yes."""
     one, two = BrokerId(1), BrokerId(2)
     values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "3.9-IV0", UNCLEAN: "true"})
     book = SettingsBook()
-    book.take({each: Answer(1, values, {UNCLEAN: "false"}) for each in (one, two)}, {one: 1, two: 1})
+    book.take({each: SettingsAnswer(1, values, {UNCLEAN: "false"}) for each in (one, two)}, {one: 1, two: 1})
 
     manners = [
         watched_configuration(NODE_ID, "PLAINTEXT", None, book, lives) for lives in ({one: 1, two: 1}, {one: 1, two: 9})
@@ -180,13 +180,13 @@ def test_a_broker_that_the_observer_has_not_heard_leaves_a_dynamic_default_uncle
     assert [configuration.unknown for configuration in manners] == [[], [UNCLEAN]]
 
 
-def test_a_broker_that_died_unheard_leaves_unclean_elections_of_an_instance_unclear() -> None:
+def test_a_broker_that_failed_before_its_answer_makes_unclean_elections_of_an_instance_unclear() -> None:
     """The instance that leads waits for it."""
     one, two = BrokerId(1), BrokerId(2)
     values = understood(dict.fromkeys(NAMES) | {PROTOCOL_VERSION: "3.9-IV0", UNCLEAN: "true"})
     book = SettingsBook()
     for lives in ({one: 1, two: 1}, {one: 1}):
         book.expect(lives)
-        book.take({one: Answer(1, values)}, lives)
+        book.take({one: SettingsAnswer(1, values)}, lives)
 
     assert watched_configuration(NODE_ID, "PLAINTEXT", None, book, {one: 1}).unknown == [UNCLEAN]

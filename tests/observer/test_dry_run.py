@@ -1,4 +1,4 @@
-"""What ours would have written is what the built-in controller was recorded to write."""
+"""The writes of a dry run equal the recorded writes of the built-in controller."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +16,7 @@ from controllerd.observer.dry_run_collaborators import WatchedConfiguration
 from controllerd.observer.verdicts import EQUAL, PartitionVerdict, Ruling, judge
 from controllerd.slicer import Slicer
 from controllerd.zk import paths
-from controllerd.zk.access import Node
+from controllerd.zk.access import Znode
 from controllerd.zk.image import ClusterImage
 from events.cluster import BrokerChange
 from tests.fakes.world import NODE_ID, ManualClock
@@ -37,8 +37,8 @@ async def run_dry(seen: Seen, cause: ObservedCause) -> DryRunResult:
     return await dry_run(seen.before, cause.facts, cause.events, CONFIGURATION, ManualClock())
 
 
-def state(tp: TopicPartition, picture: ClusterImage) -> LeaderAndIsr | None:
-    return state_of(tp, picture.nodes.get(paths.partition_state(tp)))
+def state(tp: TopicPartition, image: ClusterImage) -> LeaderAndIsr | None:
+    return state_of(tp, image.nodes.get(paths.partition_state(tp)))
 
 
 async def comparable(seen: Seen) -> AsyncIterator[ObservedCause]:
@@ -48,7 +48,7 @@ async def comparable(seen: Seen) -> AsyncIterator[ObservedCause]:
 
 
 @pytest.mark.parametrize("scenario", [*DEATHS, *OTHERS])
-async def test_the_states_are_those_of_the_recording(scenario: str) -> None:
+async def test_the_states_equal_the_recorded_ones(scenario: str) -> None:
     for seen in await Recording(scenario).steps():
         async for cause in comparable(seen):
             would = await run_dry(seen, cause)
@@ -58,11 +58,11 @@ async def test_the_states_are_those_of_the_recording(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", DEATHS)
-async def test_every_death_of_the_recording_is_judged_and_equal(scenario: str) -> None:
+async def test_every_recorded_broker_failure_is_judged_and_equal(scenario: str) -> None:
     verdicts = set()
     for seen in await Recording(scenario).steps():
         async for cause in comparable(seen):
-            if cause.kind in {CauseKind.BROKER_DIED, CauseKind.BROKER_BOUNCED}:
+            if cause.kind in {CauseKind.BROKER_FAILED, CauseKind.BROKER_RESTARTED}:
                 verdicts |= await judged(seen, cause)
 
     assert verdicts == {EQUAL}
@@ -77,13 +77,13 @@ async def death_in(scenario: str) -> tuple[Seen, ObservedCause]:
     """The first broker that dies in a recording."""
     for seen in await Recording(scenario).steps():
         async for cause in comparable(seen):
-            if cause.kind is CauseKind.BROKER_DIED:
+            if cause.kind is CauseKind.BROKER_FAILED:
                 return seen, cause
     raise AssertionError(scenario)
 
 
 async def test_a_controller_that_does_nothing_is_different() -> None:
-    # In F3 the role is taken away by somebody who then does not serve.
+    # In F3 another instance takes the role and then does nothing.
     seen, cause = await death_in("F3")
 
     (verdict,) = await judged(seen, cause)
@@ -92,7 +92,7 @@ async def test_a_controller_that_does_nothing_is_different() -> None:
     assert verdict.fields == ("leader", "leader_epoch", "isr")
 
 
-async def test_the_picture_stays_as_it_was() -> None:
+async def test_the_image_is_not_changed() -> None:
     seen, cause = await death_in("C2")
     nodes, children = dict(seen.before.nodes), dict(seen.before.children)
 
@@ -101,7 +101,7 @@ async def test_the_picture_stays_as_it_was() -> None:
     assert (seen.before.nodes, seen.before.children) == (nodes, children)
 
 
-async def test_what_would_be_sent_is_counted() -> None:
+async def test_requests_that_would_be_sent_are_counted() -> None:
     seen, cause = await death_in("C2")
 
     would = await run_dry(seen, cause)
@@ -121,19 +121,19 @@ async def test_a_cluster_at_rest_gives_nothing_to_do() -> None:
     assert (would.written, would.requests, would.alarms) == ((), {}, ())
 
 
-async def test_an_unclean_election_is_told() -> None:
-    told = [
+async def test_an_unclean_election_is_reported() -> None:
+    unclean = [
         (await run_dry(seen, cause)).unclean
         for seen in await Recording("U1").steps()
         async for cause in comparable(seen)
         if cause.kind is CauseKind.UNCLEAN_ALLOWED
     ]
 
-    assert told == [{TopicPartition("t", 0)}]
+    assert unclean == [{TopicPartition("t", 0)}]
 
 
-@pytest.mark.parametrize("epoch", [None, Node(b"many", 1, 1)], ids=["missing", "no number"])
-async def test_without_a_controller_epoch_there_is_no_term_for_a_dry_run(epoch: Node | None) -> None:
+@pytest.mark.parametrize("epoch", [None, Znode(b"many", 1, 1)], ids=["missing", "no number"])
+async def test_without_a_controller_epoch_there_is_no_term_for_a_dry_run(epoch: Znode | None) -> None:
     seen, cause = await death_in("C2")
 
     with pytest.raises(IllegalState, match="no term for a dry run"):

@@ -16,7 +16,7 @@ from tests.fakes.world import INSTANCE, NODE_ID, World
 
 
 class Shown(NamedTuple):
-    """What readers see of a cluster, without what only a controller can know."""
+    """The published parts of a cluster that do not depend on a controller's own knowledge."""
 
     brokers: object
     epoch: int
@@ -50,7 +50,7 @@ class Watched:
         self.world = World()
         self.seen = ClusterSnapshot(NODE_ID + 1)
         self.mirror = Mirror(Features(), self.seen)
-        self.picture: ClusterImage | None = None
+        self.image: ClusterImage | None = None
 
     async def begin(self) -> "Watched":
         for broker in (1, 2, 3):
@@ -58,18 +58,18 @@ class Watched:
         await self.world.start()
         self.world.put_topic("t", {0: [1, 2, 3], 1: [2, 3], 2: [1]})
         self.world.put_topic("u", {0: [2, 3]})
-        return await self.look()
+        return await self.observe()
 
-    async def look(self) -> "Watched":
+    async def observe(self) -> "Watched":
         """Let the controller finish, and look."""
         await self.world.settle()
-        self.picture = await read_image(self.world.zk, self.picture)
-        await self.mirror.show(self.picture)
+        self.image = await read_image(self.world.zk, self.image)
+        await self.mirror.show(self.image)
         return self
 
     @property
     def both(self) -> tuple[Shown, Shown]:
-        """What the mirror shows, and what the controller does."""
+        """The views of the mirror and of the controller."""
         return shown(self.seen), shown(self.world.snapshot)
 
 
@@ -78,14 +78,14 @@ async def watched() -> Watched:
     return await Watched().begin()
 
 
-def test_the_first_picture_is_all_there(watched: Watched) -> None:
+def test_the_first_image_is_published_whole(watched: Watched) -> None:
     seen, published = watched.both
 
     assert seen == published
     assert set(seen.topics) == {"t", "u"}
 
 
-def test_who_holds_the_role_is_named(watched: Watched) -> None:
+def test_the_holder_of_the_role_is_named(watched: Watched) -> None:
     holder = watched.seen.holder
 
     assert holder is not None
@@ -122,25 +122,25 @@ REASSIGNMENT = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas
 
 async def test_after_each_change_both_show_the_same(watched: Watched) -> None:
     for what in changes(watched.world):
-        await watched.look()
+        await watched.observe()
         seen, published = watched.both
 
         assert seen == published, what
 
 
-async def test_what_has_not_changed_is_not_published_anew(watched: Watched) -> None:
+async def test_unchanged_topics_are_not_published_anew(watched: Watched) -> None:
     view = watched.seen.topics["u"]
     watched.world.put_topic("v", {0: [1]})
-    await watched.look()
+    await watched.observe()
 
     assert watched.seen.topics["u"] is view
 
 
-async def test_a_topic_that_is_asked_to_go_is_shown_so_until_the_request_is_withdrawn(watched: Watched) -> None:
+async def test_a_requested_deletion_is_shown_until_the_request_is_withdrawn(watched: Watched) -> None:
     marker = paths.delete_topic("u")
     watched.world.tree.put(marker)
-    picture = await read_image(watched.world.zk)
-    await watched.mirror.show(picture)
+    image = await read_image(watched.world.zk)
+    await watched.mirror.show(image)
     assert set(watched.seen.deletions) == {"u"}
 
     watched.world.tree.remove(marker)
@@ -149,7 +149,7 @@ async def test_a_topic_that_is_asked_to_go_is_shown_so_until_the_request_is_with
     assert watched.seen.deletions == {}
 
 
-async def test_what_can_be_understood_again_leaves_quarantine(watched: Watched) -> None:
+async def test_a_readable_znode_leaves_quarantine(watched: Watched) -> None:
     tree = watched.world.tree
     state, topic = "/brokers/topics/u/partitions/0/state", "/brokers/topics/x"
     before = tree.nodes[state].data
@@ -167,7 +167,7 @@ async def test_what_can_be_understood_again_leaves_quarantine(watched: Watched) 
     assert dict(watched.seen.quarantine) == {}
 
 
-async def test_a_broker_whose_registration_cannot_be_understood_stays_as_it_is_known(watched: Watched) -> None:
+async def test_a_broker_with_an_unreadable_registration_keeps_its_known_state(watched: Watched) -> None:
     watched.world.tree.put("/brokers/ids/1", b"{}")
     await watched.mirror.show(await read_image(watched.world.zk))
 

@@ -1,4 +1,4 @@
-"""What was found, as records and as totals."""
+"""The results as records and as totals."""
 
 from typing import Final
 
@@ -44,7 +44,7 @@ def test_many_rows_are_several_records() -> None:
     assert [(len(record.topics), record.continues) for record in records] == [(MAX_ROWS, False), (1, True)]
 
 
-def test_a_cause_that_concerned_no_partition_is_written_down_too() -> None:
+def test_a_cause_without_partitions_is_recorded_too() -> None:
     (record,) = Observation("broker came", ("4",), 4, ()).records()
 
     assert (record.subjects, record.topics) == (["4"], [])

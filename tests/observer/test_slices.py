@@ -9,7 +9,7 @@ import pytest
 
 import controllerd.observer
 from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment
-from controllerd.observer.causes import Unseen
+from controllerd.observer.causes import UnexplainedKind
 from controllerd.observer.dry_run_collaborators import WatchedConfiguration
 from controllerd.observer.observer import Observer
 from controllerd.slicer import SLICE, Slicer
@@ -26,7 +26,7 @@ LINES_OF_A_SLICE = 40 * SLICE
 """More than any step over a slice executes, and less than one over all 6,000 partitions does."""
 OURS = str(Path(controllerd.observer.__file__).parent)
 RECORDS = str(Path(OURS) / "report.py")
-"""Makes records of 5,000 rows in one go each, as everybody does."""
+"""The module makes each record of 5,000 rows in one step, as all modules do."""
 OLD, NEW = ReplicaAssignment(ids(1, 2)), ReplicaAssignment(ids(2, 3))
 MOVING = ReplicaAssignment(ids(2, 3, 1), ids(3), ids(1))
 Step = Callable[[FakeStore], None]
@@ -56,14 +56,14 @@ class Watched:
             zk, lambda: WatchedConfiguration(NODE_ID, "PLAINTEXT"), self.clock, RecordingAudit(), slicer=Slicer(0.0)
         )
 
-    async def look(self, after_s: float = 0.0) -> None:
+    async def observe(self, after_s: float = 0.0) -> None:
         """Look again, so many seconds later, and count."""
         self.clock.now += after_s
-        await self.watching.over(self.observer.look())
+        await self.watching.over(self.observer.observe())
 
     @property
     def rulings(self) -> set[str]:
-        """What was said of partitions, by cause and ruling; all of them or none."""
+        """The rulings of all partitions by cause; a ruling has all partitions or none."""
         totals = self.observer.report.totals
         assert set(totals.values()) <= {TOPICS * PARTITIONS}
         return {f"{cause}: {ruling}" for cause, ruling in totals}
@@ -128,37 +128,37 @@ def the_requests_are_withdrawn(store: FakeStore) -> None:
     ("before", "step", "end", "ruling"),
     [
         (nothing, a_broker_dies, nothing, "broker died: different"),
-        (nothing, leaders_move, nothing, f"{Unseen.LEADER_MOVED.value}: not judged"),
+        (nothing, leaders_move, nothing, f"{UnexplainedKind.LEADER_MOVED.value}: not judged"),
         (leaders_are_gone, unclean_elections_are_allowed, nothing, "unclean elections allowed: different"),
         (nothing, another_controller_elects, nothing, "failover: unclear"),
         (nothing, reassignments_begin, reassignments_end, "reassigned: different"),
         (nothing, deletions_are_asked_for, the_requests_are_withdrawn, "topics deleted: unclear"),
     ],
 )
-async def test_no_pass_over_the_partitions_keeps_the_event_loop(
+async def test_no_pass_over_the_partitions_blocks_the_event_loop(
     before: Step, step: Step, end: Step, ruling: str
 ) -> None:
     watched = Watched()
     before(watched.store)
-    await watched.observer.look()
+    await watched.observer.observe()
 
     step(watched.store)
-    await watched.look()
+    await watched.observe()
     end(watched.store)
-    await watched.look(30.0)
+    await watched.observe(30.0)
 
     assert watched.rulings == {ruling}
     assert watched.watching.total > 4 * LINES_OF_A_SLICE, "the cluster is too small to show anything"
     assert watched.watching.longest[0] < LINES_OF_A_SLICE, watched.watching.longest[1]
 
 
-async def test_what_is_given_up_when_nothing_can_be_seen_does_not_keep_it_either() -> None:
+async def test_the_end_of_pending_comparisons_does_not_block_it_either() -> None:
     watched = Watched()
-    await watched.observer.look()
+    await watched.observer.observe()
     a_broker_dies(watched.store)
-    await watched.observer.look()
+    await watched.observer.observe()
 
-    await watched.watching.over(watched.observer.look_away())
+    await watched.watching.over(watched.observer.suspend())
 
     assert watched.rulings == {"broker died: unclear"}
     assert watched.watching.longest[0] < LINES_OF_A_SLICE, watched.watching.longest[1]

@@ -48,7 +48,7 @@ WOULD: Final = state(2, 1, (2, 3))
         (None, PartitionVerdict(Ruling.UNCLEAR, reason="the state is gone")),
     ],
 )
-def test_a_state_is_compared_with_the_one_that_ours_would_write(
+def test_a_state_is_compared_with_the_state_of_the_dry_run(
     after: LeaderAndIsr | None, verdict: PartitionVerdict
 ) -> None:
     assert judge(BEFORE, WOULD, after) == verdict
@@ -63,7 +63,7 @@ def test_a_state_is_compared_with_the_one_that_ours_would_write(
         (WOULD, WOULD, Ruling.EQUAL),
     ],
 )
-def test_a_new_partition_begins_or_does_not(
+def test_a_new_partition_is_initialised_or_not(
     would: LeaderAndIsr | None, after: LeaderAndIsr | None, ruling: Ruling
 ) -> None:
     assert judge(None, would, after).ruling is ruling
@@ -80,11 +80,11 @@ def test_a_new_partition_begins_or_does_not(
         (state(2, 0, (2, 4)), Ruling.DIFFERENT),
     ],
 )
-def test_a_beginning_without_a_broker_may_be_for_its_shutdown(after: LeaderAndIsr, ruling: Ruling) -> None:
+def test_a_broker_may_be_missing_in_a_new_isr_because_of_its_shutdown(after: LeaderAndIsr, ruling: Ruling) -> None:
     assert judge(None, state(1, 0, (1, 2, 3)), after).ruling is ruling
 
 
-def test_whoever_was_elected_uncleanly_has_to_recover() -> None:
+def test_an_uncleanly_elected_leader_must_recover() -> None:
     recovering = WOULD._replace(recovery_state=LeaderRecoveryState.RECOVERING)
 
     assert judge(BEFORE, recovering, WOULD) == PartitionVerdict(Ruling.DIFFERENT, ("leader_recovery_state",))
@@ -128,7 +128,7 @@ def test_only_a_difference_can_be_deliberate() -> None:
     assert deliberate(EQUAL, "a row") == EQUAL
 
 
-def test_a_verdict_says_what_it_rests_on() -> None:
+def test_a_verdict_names_its_reason() -> None:
     verdicts = [EQUAL, NOT_SETTLED, PartitionVerdict(Ruling.DIFFERENT, ("leader", "isr"))]
 
     assert list(map(str, verdicts)) == ["equal", "unclear: not settled", "different: leader, isr"]

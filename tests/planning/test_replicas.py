@@ -1,4 +1,4 @@
-"""Plans of reassignments, on views made by hand."""
+"""Plans of reassignments, from given views."""
 
 from collections.abc import Mapping, Sequence
 
@@ -41,21 +41,21 @@ def plan(request: ReassignmentPlanRequest, racks: Racks, *topics: TopicView) -> 
 
 
 def moved(found: Plan) -> dict[str, tuple[list[int], list[int]]]:
-    """Before and after by partition."""
+    """The replicas before and after, by partition."""
     return {f"{move.topic}-{move.partition}": (move.before, move.after) for move in found.moves}
 
 
 NO_RACKS: Racks = dict.fromkeys((1, 2, 3, 4))
 
 
-def test_only_replicas_that_must_leave_are_moved_and_take_the_place_of_those_that_left() -> None:
+def test_only_replicas_that_must_leave_are_replaced_at_their_position() -> None:
     found = plan(ReassignmentPlanRequest(from_brokers=[2]), NO_RACKS, topic("t", [1, 2], [3, 4], [2, 3]))
 
     assert moved(found) == {"t-0": ([1, 2], [1, 4]), "t-2": ([2, 3], [4, 3])}
     assert (found.replicas_moved, found.leaders_moved, found.bytes) == (2, 1, None)
 
 
-def test_the_emptiest_broker_is_taken_and_counts_as_fuller_from_then_on() -> None:
+def test_the_broker_with_fewest_replicas_is_chosen_and_planned_replicas_count() -> None:
     found = plan(ReassignmentPlanRequest(from_brokers=[1]), NO_RACKS, topic("t", [1], [1], [1]), topic("u", [2]))
 
     assert [after for _, after in moved(found).values()] == [[3], [4], [2]]
@@ -69,15 +69,15 @@ def test_a_replacement_goes_to_a_rack_that_has_no_other_replica() -> None:
     assert moved(found) == {"t-0": ([1, 2], [1, 4])}
 
 
-def test_racks_are_not_looked_at_if_that_is_wished_or_some_brokers_have_none() -> None:
+def test_racks_are_ignored_on_request_or_if_some_brokers_have_none() -> None:
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     full = topic("busy", [4], [4])
 
-    careless = plan(ReassignmentPlanRequest(from_brokers=[2], rack_aware=False), racks, topic("t", [1, 2]), full)
+    unaware = plan(ReassignmentPlanRequest(from_brokers=[2], rack_aware=False), racks, topic("t", [1, 2]), full)
     mixed = plan(ReassignmentPlanRequest(from_brokers=[2]), {**racks, 3: None}, topic("t", [1, 2]), full)
 
-    assert moved(careless) == moved(mixed) == {"t-0": ([1, 2], [1, 3])}
-    assert any("racks are not looked at" in note for note in mixed.notes)
+    assert moved(unaware) == moved(mixed) == {"t-0": ([1, 2], [1, 3])}
+    assert any("racks are ignored" in note for note in mixed.notes)
 
 
 def test_only_topics_that_are_named_are_moved() -> None:
@@ -87,10 +87,10 @@ def test_only_topics_that_are_named_are_moved() -> None:
         "orders-0",
         "orders-eu-0",
     ]
-    assert "no topic is named like x*" in plan(ReassignmentPlanRequest(topics=["x*"]), NO_RACKS, *topics).notes
+    assert "no topic matches x*" in plan(ReassignmentPlanRequest(topics=["x*"]), NO_RACKS, *topics).notes
 
 
-def test_brokers_to_go_to_take_everything_that_is_elsewhere() -> None:
+def test_target_brokers_get_all_replicas() -> None:
     found = plan(ReassignmentPlanRequest(to_brokers=[3, 4]), NO_RACKS, topic("t", [1, 3], [3, 4]))
 
     assert moved(found) == {"t-0": ([1, 3], [4, 3])}
@@ -102,7 +102,7 @@ def test_more_replicas_are_appended_and_the_preferred_leader_stays() -> None:
     assert moved(found) == {"t-0": ([1, 2], [1, 2, 3])}
 
 
-def test_of_too_many_replicas_the_offline_ones_go_first_and_the_preferred_leader_last() -> None:
+def test_surplus_replicas_are_removed_offline_ones_first_and_the_preferred_leader_last() -> None:
     racks = {1: "a", 2: "a", 3: "b"}
 
     offline = plan(ReassignmentPlanRequest(replication_factor=2), racks, topic("t", [1, 2, 3], offline=[3]))
@@ -112,29 +112,29 @@ def test_of_too_many_replicas_the_offline_ones_go_first_and_the_preferred_leader
     assert moved(same_rack) == {"t-0": ([1, 2, 3], [1, 3])}
 
 
-def test_what_has_no_room_is_named_and_left_alone() -> None:
+def test_a_partition_without_enough_brokers_is_named_and_not_moved() -> None:
     found = plan(ReassignmentPlanRequest(from_brokers=[1], to_brokers=[2]), NO_RACKS, topic("t", [1, 2]))
 
     assert found.moves == []
     assert "t-0 cannot be moved: its 2 replicas do not fit on [2]" in found.notes
 
 
-def test_where_nobody_is_left_to_take_it_that_is_said() -> None:
+def test_a_partition_without_any_target_broker_is_named() -> None:
     found = plan(ReassignmentPlanRequest(from_brokers=[1], to_brokers=[9]), NO_RACKS, topic("t", [1]))
 
-    assert "t-0 cannot be moved: no broker that may take its replicas lives" in found.notes
+    assert "t-0 cannot be moved: no broker that may get its replicas is alive" in found.notes
 
 
-def test_what_moves_or_is_deleted_already_is_left_alone() -> None:
+def test_partitions_that_move_or_are_deleted_already_are_skipped() -> None:
     moving = ReplicaAssignment((BrokerId(1), BrokerId(2)), (BrokerId(2),), ())
     view = PartitionView(0, PartitionState.ONLINE, moving, None, ())
-    doomed = TopicView("d", None, topic("d", [1]).partitions, DeletionView(True, None, ()))
+    deleted = TopicView("d", None, topic("d", [1]).partitions, DeletionView(True, None, ()))
 
-    found = plan(ReassignmentPlanRequest(from_brokers=[1]), NO_RACKS, TopicView("t", None, (view,)), doomed)
+    found = plan(ReassignmentPlanRequest(from_brokers=[1]), NO_RACKS, TopicView("t", None, (view,)), deleted)
 
     assert found.moves == []
-    assert any("t-0 is left alone: it is being moved already" in note for note in found.notes)
-    assert any("d-0 is left alone: its topic is being deleted" in note for note in found.notes)
+    assert any("t-0 is skipped: it is being moved already" in note for note in found.notes)
+    assert any("d-0 is skipped: its topic is being deleted" in note for note in found.notes)
 
 
 def test_brokers_that_are_not_live_get_nothing_and_are_named() -> None:
@@ -144,7 +144,7 @@ def test_brokers_that_are_not_live_get_nothing_and_are_named() -> None:
     assert "brokers [9] are not live, or shut down: nothing is moved to them" in found.notes
 
 
-def test_a_wish_for_nothing_moves_nothing_and_says_so() -> None:
+def test_an_empty_request_moves_nothing() -> None:
     found = plan(ReassignmentPlanRequest(), NO_RACKS, topic("t", [1, 2]))
 
     assert found.moves == []
@@ -152,25 +152,25 @@ def test_a_wish_for_nothing_moves_nothing_and_says_so() -> None:
 
 
 def weighed(planner: ReassignmentPlanner, sizes: SizesView) -> Plan:
-    """The plan with what is known of sizes."""
+    """The plan with the known sizes."""
     for _ in planner.weigh(sizes):
         pass
     return structs.replace(planner.result(), moves=list(planner.result().moves))
 
 
-def test_what_is_to_copy_is_known_when_brokers_tell_of_all_partitions() -> None:
+def test_the_bytes_to_copy_are_known_if_the_sizes_of_all_partitions_are() -> None:
     racks = NO_RACKS
     brokers = {BrokerId(broker): Broker(BrokerId(broker), 1, (), rack) for broker, rack in racks.items()}
     planner = ReassignmentPlanner(ReassignmentPlanRequest(from_brokers=[1]), brokers, brokers.keys())
     for _ in planner.plan([topic("t", [1, 2], [1, 3])]):
         pass
-    told = {tp: {BrokerId(1): ReplicaSize(500, 0, 0.0)} for tp in planner.moved}
+    known = {tp: {BrokerId(1): ReplicaSize(500, 0, 0.0)} for tp in planner.moved}
 
-    all_told = weighed(planner, SizesView(told))
-    some_told = weighed(planner, SizesView({planner.moved[0]: told[planner.moved[0]]}))
+    all_known = weighed(planner, SizesView(known))
+    some_known = weighed(planner, SizesView({planner.moved[0]: known[planner.moved[0]]}))
 
-    assert (all_told.bytes, [move.bytes for move in all_told.moves]) == (1000, [500, 500])
-    assert (some_told.bytes, [move.bytes for move in some_told.moves]) == (None, [500, None])
+    assert (all_known.bytes, [move.bytes for move in all_known.moves]) == (1000, [500, 500])
+    assert (some_known.bytes, [move.bytes for move in some_known.moves]) == (None, [500, None])
 
 
 @pytest.mark.parametrize("is_rack_aware", [True, False])

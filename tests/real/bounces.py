@@ -1,4 +1,4 @@
-"""Bounces that are faster than the controller's look: what it noticed, and what the new lives were told."""
+"""Bounces that end before the controller reads the brokers: its events, and the requests to the new broker epochs."""
 
 import asyncio
 from collections import defaultdict
@@ -12,15 +12,15 @@ from controllerd.record.records import BrokersRecord, RequestRecord
 from tests.real.scene import Scene
 
 BOUNCE_S: Final = 40.0
-"""The longest that a partition may wait while its broker ends and starts and the controller is stopped."""
+"""The longest that a partition may wait while its broker restarts and the process of the controller is paused."""
 
 
 async def bounce_asleep(
     cluster: DevCluster, controller: ControllerProcess, brokers: Mapping[int, Callable[[], Awaitable[object]]]
 ) -> None:
-    """Brokers end, each by its own call, and start while the controller's process does not run: it sees other czxids.
+    """Restart brokers while the controller's process is paused, so that it sees other czxids only.
 
-    The controller runs again as soon as they are registered. Until it tells them of the cluster, they answer clients
+    The controller resumes as soon as the brokers are registered. Until it sends them metadata, they answer clients
     with an empty list of brokers, and librdkafka from 2.10 on then forgets all brokers for good (its issue 5301).
     """
     controller.process.pause()
@@ -49,7 +49,7 @@ def _real(cluster: DevCluster, number: int) -> RealBroker:
 
 
 async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:
-    """Return, for each event in which brokers both died and came back, the ids of these brokers."""
+    """Return the ids of the brokers that failed and returned within one event, for each such event."""
     gone: dict[tuple[str, int], set[int]] = defaultdict(set)
     bounced: dict[tuple[str, int], set[int]] = defaultdict(set)
     for envelope, record in await scene.logged(BrokersRecord, since_s=since):
@@ -59,22 +59,22 @@ async def bounces_by_event(scene: Scene, since: float) -> list[set[int]]:
     return [brokers for brokers in bounced.values() if brokers]
 
 
-async def told_anew(scene: Scene, broker: int, epoch: int, since: float) -> Mapping[str, set[tuple[str, int]]]:
-    """Return the partitions that were sent to a broker under this epoch, by API."""
-    told: dict[str, set[tuple[str, int]]] = defaultdict(set)
+async def sent_to_epoch(scene: Scene, broker: int, epoch: int, since: float) -> Mapping[str, set[tuple[str, int]]]:
+    """Return the partitions that were sent to a broker with this broker epoch, by API."""
+    sent: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for _, record in await scene.logged(RequestRecord, since_s=since):
         if (broker, epoch) in zip(record.brokers, record.broker_epochs, strict=True):
-            told[record.api] |= set(zip(record.topics, record.partitions, strict=True))
-    return told
+            sent[record.api] |= set(zip(record.topics, record.partitions, strict=True))
+    return sent
 
 
 async def judge_new_life(scene: Scene, broker: int, since: float) -> None:
-    """The broker was told, under its new epoch, of all replicas that it hosts, and of every partition."""
+    """Check that the broker was sent, with its new epoch, its own replicas and the metadata of every partition."""
     view, epoch = await scene.cluster.view(), await scene.operator.czxid(f"/brokers/ids/{broker}")
-    told = await told_anew(scene, broker, epoch, since)
+    sent = await sent_to_epoch(scene, broker, epoch, since)
     hosted = {(t.topic, t.partition) for t, a in view.assignments.items() if broker in a.replicas}
-    assert told["LeaderAndIsr"] >= hosted
-    assert told["UpdateMetadata"] >= {(t.topic, t.partition) for t in view.assignments}
+    assert sent["LeaderAndIsr"] >= hosted
+    assert sent["UpdateMetadata"] >= {(t.topic, t.partition) for t in view.assignments}
 
 
 async def until_known(scene: Scene) -> None:
@@ -84,7 +84,7 @@ async def until_known(scene: Scene) -> None:
         seen, real = await epochs(scene)
         return seen == real
 
-    await scene.until_seen(known, "the controller knows their new lives")
+    await scene.until_seen(known, "the controller knows their new epochs")
 
 
 async def epochs(scene: Scene) -> tuple[dict[int, int], dict[int, int]]:

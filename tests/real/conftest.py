@@ -1,8 +1,8 @@
-"""Every test here needs real brokers."""
+"""The tests of this folder need real brokers."""
 
 import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
 def real_brokers(kafka_jars: None) -> None:
-    """Without the published jars nothing here runs."""
+    """Skip the tests of this folder without the published jars."""

@@ -1,4 +1,4 @@
-"""A cluster whose brokers lead themselves before controllerd comes, the commands of a handover, and who leads."""
+"""A cluster under a broker's own controller, the commands that move the role to controllerd and back, and checks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,7 +19,7 @@ from wire.errors import WireError
 
 SESSION_MS: Final = 6_000
 WORST_GAP_S: Final = 5.0
-"""No broker dies, so the role must change hands without anybody waiting for a session to end."""
+"""No broker fails, so the role must change hands without waiting for a session to expire."""
 
 
 @asynccontextmanager
@@ -33,7 +33,7 @@ async def brokers_first(
     heap_mib: int = 512,
     session_ms: int = SESSION_MS,
 ) -> AsyncIterator[DevCluster]:
-    """Three brokers that elected one of them, and a controllerd that was not started yet.
+    """Three brokers with one of them as the controller, and a controllerd that was not started yet.
 
     ``overrides`` are properties of the brokers, ``settings`` variables of controllerd's
     configuration; ``version`` is the brokers' release, ``session_ms`` controllerd's ZooKeeper session
@@ -66,7 +66,7 @@ async def brokers_first(
 
 
 class Handover:
-    """The role between one controllerd and the brokers' own controllers, moved by an operator's commands."""
+    """Moves the role between one controllerd and the brokers' own controllers by an operator's commands."""
 
     def __init__(self, waiting: Waiting, operator: Operator) -> None:
         self._waiting = waiting
@@ -83,7 +83,7 @@ class Handover:
         await self._waiting.until(lambda: missing_broker_in_the_lead(self._cluster), "the brokers lead themselves")
 
     async def take_over(self) -> None:
-        """``controllerctl takeover`` from the broker that leads, in one epoch."""
+        """Run ``controllerctl takeover``: controllerd takes the role from a broker, in one epoch."""
         before = await self._epoch()
         await self._command("takeover")
         assert await self.leads() == FIRST_NODE_ID
@@ -91,7 +91,7 @@ class Handover:
         assert await self._epoch() == before + 1
 
     async def resign(self) -> None:
-        """``controllerctl resign``: the fastest broker leads, in one epoch."""
+        """Run ``controllerctl resign``: a broker wins the election, in one epoch."""
         before = await self._epoch()
         await self._command("resign")
         await self.until_brokers_lead()
@@ -109,23 +109,23 @@ class Handover:
 
 
 async def missing_broker_in_the_lead(cluster: DevCluster) -> str | None:
-    """Every broker names the same broker as the controller, and all show what ZooKeeper has."""
+    """Why the brokers do not yet agree on one of them as the controller, or with ZooKeeper; else None."""
     try:
-        told = await cluster.metadata()
+        metadata_by_broker = await cluster.metadata()
     except (OSError, WireError) as error:
         return f"a broker does not answer: {error}"
-    holders = {metadata.controller_id for metadata in told.values()}
+    holders = {metadata.controller_id for metadata in metadata_by_broker.values()}
     if len(holders) != 1 or not holders < set(BROKER_IDS):
         return f"controllers are {sorted(holders)}"
     view = await cluster.view()
     if view.leaderships.keys() != view.assignments.keys():
         return "a partition has no state yet"
-    if any(FIRST_NODE_ID in metadata.brokers for metadata in told.values()):
+    if any(FIRST_NODE_ID in metadata.brokers for metadata in metadata_by_broker.values()):
         return "a broker still shows controllerd"
-    return next(iter(metadata_differences(view, told, holders.pop())), None)
+    return next(iter(metadata_differences(view, metadata_by_broker, holders.pop())), None)
 
 
 def role_changes(log: Path) -> list[tuple[str, int]]:
-    """The changes of the role and their epochs; a resignation is written down when it begins and when it is done."""
+    """The changes of the role and their epochs; a resignation is recorded when it begins and when it is done."""
     records = (record for _, record in AuditReader(log) if isinstance(record, TermRecord))
     return list(dict.fromkeys((record.change, record.controller_epoch) for record in records))

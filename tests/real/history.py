@@ -1,4 +1,4 @@
-"""Who wrote what, by ZooKeeper's own transaction log: the terms of controllers, and the states that they wrote."""
+"""ZooKeeper's own transaction log by author: the terms of controllers, and the states that each of them wrote."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
@@ -19,8 +19,8 @@ class Term(NamedTuple):
     session_id: int
 
 
-class Stated(NamedTuple):
-    """A state that was written; ``term`` is the newest one of that moment."""
+class WrittenState(NamedTuple):
+    """A partition state that was written; ``term`` is the newest one of that moment."""
 
     tp: TopicPartition
     state: LeaderAndIsr
@@ -30,13 +30,13 @@ class Stated(NamedTuple):
 
     @property
     def is_of_its_term(self) -> bool:
-        """Whether the controller of the moment wrote it, under its own epoch."""
+        """Whether the controller of that moment wrote the state, with its own epoch."""
         term = self.term
         return term is not None and (self.session_id, self.state.controller_epoch) == (term.session_id, term.epoch)
 
 
 def effective(transactions: Iterable[LoggedTransaction]) -> Iterator[LoggedTransaction]:
-    """Those that were not refused."""
+    """The transactions that were not refused."""
     return (each for each in transactions if not each.was_refused)
 
 
@@ -55,7 +55,7 @@ def _term(transaction: LoggedTransaction) -> Term | None:
     return Term(codecs.decode_controller_epoch(epoch.data), node, transaction.session_id)
 
 
-def states(transactions: Iterable[LoggedTransaction]) -> Iterator[Stated]:
+def states(transactions: Iterable[LoggedTransaction]) -> Iterator[WrittenState]:
     """Every state of a partition that was written, in the order of the log."""
     term: Term | None = None
     for each in effective(transactions):
@@ -64,7 +64,7 @@ def states(transactions: Iterable[LoggedTransaction]) -> Iterator[Stated]:
             tp = paths.parse_partition(_path(operation))
             if tp is not None and operation.op in WRITES and _path(operation).endswith("/state"):
                 state = codecs.decode_state(tp, operation.data, operation.version or 0)
-                yield Stated(tp, state, each.session_id, each.zxid, term)
+                yield WrittenState(tp, state, each.session_id, each.zxid, term)
 
 
 def registrations(transactions: Iterable[LoggedTransaction]) -> dict[int, int]:
@@ -79,7 +79,7 @@ def registrations(transactions: Iterable[LoggedTransaction]) -> dict[int, int]:
 
 
 def ended(transactions: Iterable[LoggedTransaction], session_id: int) -> int:
-    """The transaction that ended a session. :raises StopIteration: it lives."""
+    """The transaction that ended a session. :raises StopIteration: the session lives."""
     ends = (each.zxid for each in transactions if each.session_id == session_id and _ends(each))
     return next(ends)
 

@@ -1,4 +1,4 @@
-"""An incident to report on: a broker is dead for a minute under load, and the producer writes down what failed when."""
+"""An incident to report on: a broker is down for a minute under load, and the producer records each failed record."""
 
 import asyncio
 import threading
@@ -19,10 +19,10 @@ from tests.real.trial import RECORDS_PER_S
 VICTIM: Final = 2
 DEAD_S: Final = 60.0
 GIVES_UP_S: Final = 1.5
-"""A record that is not acknowledged by then has failed."""
+"""A record that is not acknowledged within this time has failed."""
 PRECIOUS: Final = {partition: [1 + (partition + i) % 3 for i in range(3)] for partition in range(6)}
 FRAGILE: Final = {partition: [1 + partition % 3] for partition in range(6)}
-"""One replica each: without its broker there is no leader."""
+"""Partitions with one replica each: without its broker, such a partition has no leader."""
 TOPICS: Final = {"orders": PRECIOUS, "payments": FRAGILE}
 _BEFORE_S, _AFTER_S = 5.0, 10.0
 
@@ -49,11 +49,11 @@ class Failures:
 
 
 class ImpatientLoad:
-    """A producer that gives records up, and remembers each."""
+    """A producer that gives up records early, and records the outcome of each."""
 
     def __init__(self, bootstrap: str) -> None:
         self.log: list[Sent] = []
-        # One for each topic: what waits for followers in one topic must not hold up the other in the same request.
+        # One for each topic: a topic that waits for followers must not delay the other one in the same request.
         self._producers = {topic: _producer(bootstrap) for topic in TOPICS}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="impatient load", daemon=True)
@@ -63,14 +63,14 @@ class ImpatientLoad:
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more, and wait for the last answers."""
+        """Stop sending, and wait for the last answers."""
         self._stopping.set()
         self._thread.join()
         for producer in self._producers.values():
             producer.flush(2 * GIVES_UP_S)
 
     def failures(self) -> dict[tuple[str, int], Failures]:
-        """What failed, by partition."""
+        """The failed records by partition."""
         failed = defaultdict[tuple[str, int], list[Sent]](list)
         for sent in self.log:
             if sent.error is not None:
@@ -119,7 +119,7 @@ def _producer(bootstrap: str) -> Producer:
 
 @dataclass(slots=True)
 class Incident:
-    """What happened, as those saw it who were not the controller."""
+    """The incident as the test and its producer observed it."""
 
     logs: list[Path] = field(default_factory=list)
     """The audit logs of all instances."""
@@ -132,7 +132,7 @@ class Incident:
 
 @asynccontextmanager
 async def incident(directory: Path) -> AsyncIterator[Incident]:
-    """Three brokers under load, one of them dead for a minute; everything has ended before it yields."""
+    """Three brokers under load, one of them down for a minute; all processes have ended before it yields."""
     seen = Incident()
     async with open_cluster("kafka", directory, print, instances=2) as cluster:
         waiting = Waiting(cluster, print)
@@ -176,7 +176,7 @@ async def _until_acknowledged(waiting: Waiting, load: ImpatientLoad) -> None:
 
 
 async def _stay(seconds: float) -> None:
-    """The length of the incident is what the test is about."""
+    """Sleep: the length of the incident is part of the test."""
 
     await asyncio.sleep(seconds)
 

@@ -1,4 +1,4 @@
-"""Stock brokers under Kafka's own controller that log as Kafka ships them, and what may happen to them."""
+"""Stock brokers under Kafka's own controller with Kafka's default logging, and the faults of the tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +14,7 @@ from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from tests.real.operator import DELETE, REASSIGN, Operator, tp
 
 LONELY, ORDERS, PAIRS, DOOMED = "lonely.rows-1", "orders", "pairs-of-2", "doomed"
-"""With dashes, dots and numbers, which the lines have to be read through."""
+"""Names with dashes, dots and numbers, which make the lines of the logs harder to parse."""
 _APPENDERS: Final = {
     "kafkaAppender": "server.log",
     "stateChangeAppender": "state-change.log",
@@ -24,7 +24,7 @@ _PATTERN: Final = "[%d] %p %m (%c)%n"
 
 
 def shipped_log4j(logs: Path) -> str:
-    """What matters of the ``log4j.properties`` of a release: the loggers, their levels, files that roll every hour."""
+    """The relevant part of a release's ``log4j.properties``: the loggers, their levels, and files that roll hourly."""
     lines = [
         "log4j.rootLogger=INFO, stdout, kafkaAppender",
         "log4j.appender.stdout=org.apache.log4j.ConsoleAppender",
@@ -86,7 +86,7 @@ class LoggedCluster:
         await self._waiting.until(missing, "the cluster is whole")
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Wait until something holds that ZooKeeper knows."""
+        """Wait until a condition on the state of ZooKeeper holds."""
 
         async def missing() -> str | None:
             return None if await holds() else "not yet"
@@ -94,7 +94,7 @@ class LoggedCluster:
         await self._waiting.until(missing, what)
 
     async def kill(self, *brokers: int) -> None:
-        """SIGKILL, until somebody else leads what has another replica in sync, and nobody the rest; then a start."""
+        """Kill brokers, wait until none of them leads a partition, and start them again."""
         for broker in brokers:
             await self.cluster.brokers[broker].kill()
         await self.until(lambda: self._is_noticed(*brokers), f"the death of {brokers} is noticed")
@@ -107,14 +107,14 @@ class LoggedCluster:
         return not view.brokers & set(brokers) and all(state.leader not in brokers for state in states)
 
     async def shut_down(self, broker: int) -> None:
-        """A controlled shutdown, and the next start."""
+        """A controlled shutdown, and a start."""
         await self.cluster.brokers[broker].terminate()
         await self.until(lambda: self._is_noticed(broker), f"the end of {broker} is noticed")
         await self.cluster.brokers[broker].start()
         await self.until_whole()
 
     async def reassign(self) -> None:
-        """Other replicas for a partition of two, and another order for one of three."""
+        """Move a partition with two replicas, and change the order of three replicas of another."""
         await self.operator.reassign_by_znode({tp(PAIRS, 0): [3, 1], tp(ORDERS, 1): [1, 3, 2]})
         await self.until(self._is_reassigned, "the partitions are reassigned")
 
@@ -124,7 +124,7 @@ class LoggedCluster:
         return done and not await self.operator.exists(REASSIGN)
 
     async def delete(self, topic: str) -> None:
-        """A topic, until it is gone."""
+        """Delete a topic, and wait until it is gone."""
         await self.operator.delete_topic(topic)
 
         async def gone() -> bool:
@@ -139,7 +139,7 @@ class LoggedCluster:
 
 @asynccontextmanager
 async def open_logged_cluster(directory: Path) -> AsyncIterator[LoggedCluster]:
-    """ZooKeeper and three brokers, and no controllerd anywhere; everything ends on exit."""
+    """ZooKeeper and three brokers, without controllerd; all processes end on exit."""
     async with AsyncExitStack() as stack:
         zookeeper = EmbeddedZooKeeper(directory / "zookeeper")
         await stack.enter_async_context(zookeeper)

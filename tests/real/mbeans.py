@@ -1,4 +1,4 @@
-"""The metrics of a stock broker's own controller, by Kafka's JmxTool, and what an exporter calls them."""
+"""The metrics of a stock broker's own controller, by Kafka's JmxTool, under the names of jmx_exporter."""
 
 import asyncio
 import re
@@ -18,13 +18,13 @@ async def _jcmd(broker: KafkaBroker, *command: str) -> str:
     process = await asyncio.create_subprocess_exec(
         JCMD, str(broker.process.pid), *command, stdout=asyncio.subprocess.PIPE
     )
-    told, _ = await process.communicate()
-    assert process.returncode == 0, told
-    return told.decode()
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output
+    return output.decode()
 
 
 async def jmx_url(broker: KafkaBroker) -> str:
-    """Where the broker's MBeans are read, by processes of this machine only."""
+    """The URL of the broker's MBeans, for processes of this machine only."""
     await _jcmd(broker, "ManagementAgent.start_local")
     found = _ADDRESS.search(await _jcmd(broker, "PerfCounter.print"))
     assert found is not None
@@ -40,7 +40,7 @@ async def read_mbeans(url: str, directory: Path) -> dict[str, float]:
 
 
 def exported(report: str) -> dict[str, float]:
-    """The lines of a report under the names of Prometheus, labels left out; attributes that no rule takes are not."""
+    """The values of a report under the names of Prometheus, without labels and attributes that no rule matches."""
     found = {}
     for kind, name, _, attribute, value in _LINE.findall(report):
         suffix = _suffix(name, attribute)
@@ -51,7 +51,7 @@ def exported(report: str) -> dict[str, float]:
 
 
 def _suffix(name: str, attribute: str) -> str | None:
-    """What the rules append; None where they take nothing."""
+    """The suffix that the rules append; None where no rule matches."""
     if attribute == "Value" or attribute.endswith("thPercentile"):
         return ""
     if attribute == "Count":

@@ -1,4 +1,4 @@
-"""What operators and tools do to a cluster: requests by znode, requests of the admin API, and Kafka's own tools."""
+"""Requests of operators and tools to a cluster: by znode, by the admin API, and by Kafka's own tools."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ REASSIGN_TOOL: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsComman
 ELECTION_TOOL: Final = "org.apache.kafka.tools.LeaderElectionCommand"
 _PATIENCE_S: Final = 30.0
 _AGAIN: Final[dict[str, Any]] = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
-"""How a client of ZooKeeper tries again."""
+"""The retries of the ZooKeeper client."""
 TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=_PATIENCE_S))
 
 _TOPIC, _BROKER = 2, 4
@@ -47,14 +47,14 @@ R = TypeVar("R", bound=ResponsePayload)
 
 
 def tp(topic: str, partition: int = 0) -> TopicPartition:
-    """A partition, the first unless another is named."""
+    """A partition of a topic, by default partition 0."""
     return TopicPartition(topic, partition)
 
 
 class Operator:
     """A ZooKeeper session beside a cluster; ``close`` ends it.
 
-    It outlives restarts of ZooKeeper: what was lost is asked again, and what had been created then is said to exist.
+    It outlives restarts of ZooKeeper: a lost request is repeated, and a znode that it had created already exists then.
     """
 
     def __init__(self, cluster: DevCluster) -> None:
@@ -88,12 +88,12 @@ class Operator:
             return []
 
     async def read(self, path: str) -> Any:
-        """What the znode says. :raises NoNodeError: there is none."""
+        """The content of the znode. :raises NoNodeError: there is none."""
         data, _ = await self._call(self._zk.get, path)
         return json.loads(data) if data else None
 
     async def czxid(self, path: str) -> int:
-        """The transaction that created it: the epoch of a broker."""
+        """The transaction that created the znode: the epoch of a broker."""
         stat = await self._call(self._zk.exists, path)
         assert stat is not None, path
         return int(stat.czxid)
@@ -104,7 +104,7 @@ class Operator:
         return str(await self._call(self._zk.create, path, data, None, False, sequence, True))
 
     async def write(self, path: str, content: object) -> None:
-        """The znode says this from now on."""
+        """Create the znode with this content, or replace its content."""
         try:
             await self.create(path, content)
         except NodeExistsError:
@@ -117,20 +117,20 @@ class Operator:
     # -- requests by znode -------------------------------------------------------------------------------------------
 
     async def reassign_by_znode(self, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """As ``kafka-reassign-partitions --zookeeper`` did."""
+        """Request reassignments as ``kafka-reassign-partitions --zookeeper`` did."""
         await self.create(REASSIGN, moves(targets))
 
     async def prefer_by_znode(self, *partitions: TopicPartition) -> None:
-        """As ``kafka-preferred-replica-election`` did."""
+        """Request preferred leaders as ``kafka-preferred-replica-election`` did."""
         rows = [{"topic": topic, "partition": partition} for topic, partition in partitions]
         await self.create(ELECT, {"version": 1, "partitions": rows})
 
     async def delete_topic(self, topic: str) -> None:
-        """As a broker does when a client asks it. :raises NodeExistsError: it was asked before."""
+        """Request a deletion as a broker does for a client. :raises NodeExistsError: the request exists."""
         await self.create(f"{DELETE}/{topic}")
 
     async def add_partitions(self, topic: str, added: Mapping[int, Sequence[int]]) -> None:
-        """As a broker does when a client asks for more partitions: the whole topic znode is written again."""
+        """Add partitions as a broker does for a client: the whole topic znode is written again."""
         await self._call(self._add_partitions, topic, added)
 
     def _add_partitions(self, topic: str, added: Mapping[int, Sequence[int]]) -> None:
@@ -148,9 +148,9 @@ class Operator:
     # -- the admin API -----------------------------------------------------------------------------------------------
 
     async def ask(self, request: RequestPayload, answer: type[R], *, port: int | None = None) -> R:
-        """One request to the active controllerd, or to whoever listens on ``port``.
+        """One request to the active controllerd, or to the listener on ``port``.
 
-        :raises ConnectionError: nobody of ours leads. :raises OSError, WireError: there is no usable answer.
+        :raises ConnectionError: no instance leads. :raises OSError, WireError: there is no usable answer.
         """
         if port is None:
             active = await self.cluster.active()
@@ -165,7 +165,7 @@ class Operator:
         return decode_entity(answer, body)
 
     async def reassign(self, targets: Mapping[TopicPartition, Target]) -> dict[TopicPartition, ErrorCode]:
-        """AlterPartitionReassignments; each partition's error, and the error of the whole for all if there is one."""
+        """AlterPartitionReassignments: the error of each partition, or the top-level error for all of them."""
         topics = {one.topic: [t for t in targets if t.topic == one.topic] for one in targets}
         request = reassign.AlterPartitionReassignmentsRequest(
             timeout=TIMEOUT,
@@ -200,7 +200,7 @@ class Operator:
         await self._alter(_TOPIC, topic, configs, self._some_port())
 
     async def set_broker(self, broker: int | None, **configs: str | None) -> None:
-        """The same of a running broker, which has to be asked itself, or of the default of all."""
+        """Change configurations of a running broker, by that broker itself, or the default of all brokers."""
         port = self._some_port() if broker is None else self.cluster.brokers[broker].port
         await self._alter(_BROKER, "" if broker is None else str(broker), configs, port)
 
@@ -220,10 +220,10 @@ class Operator:
     # -- Kafka's tools -----------------------------------------------------------------------------------------------
 
     async def tool(self, main_class: str, *arguments: str, bootstrap: str | None = None) -> ToolResult:
-        """One of Kafka's tools, against controllerd unless told otherwise."""
+        """Run one of Kafka's tools, by default against the active controllerd."""
         if bootstrap is None:
             active = await self.cluster.active()
-            assert active is not None, "nobody leads"
+            assert active is not None, "no instance leads"
             bootstrap = active.kafka_port.address
         done = await run_tool(
             main_class, ["--bootstrap-server", bootstrap, *arguments], directory=self.cluster.directory

@@ -1,4 +1,4 @@
-"""A cluster under load with an operator beside it, and ways to look: what the rows of the groups have in common."""
+"""A cluster under load with an operator and helpers that wait for its state: the base of all rows of scenarios.md."""
 
 import asyncio
 import time
@@ -24,19 +24,19 @@ T = TypeVar("T", bound=Record)
 S = TypeVar("S", bound="Scene")
 
 NO_REBALANCE: Final = {"CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false"}
-"""For rows that count leader epochs: nobody elects but who is asked."""
+"""For rows that count leader epochs: elections take place only on request."""
 SMALL_FETCHES: Final = {"replica.fetch.max.bytes": "65536"}
-"""With a throttle of a byte a second, one such fetch in eleven seconds."""
+"""With a throttle of one byte per second, a follower makes one such fetch in eleven seconds."""
 SESSION_S: Final = 6.0
 MOVES_S: Final = 6.0
-"""On top of the time until a dead leader is noticed: new leaders are elected, and the producer finds them."""
+"""The time for elections and for the producer to find the new leaders, after a dead leader is noticed."""
 ONE_ALONE: Final = {"min.insync.replicas": "1"}
 _BALLAST: Final = 20
 _BALLAST_BYTES: Final = 60_000
 
 
 class Scene(Trial):
-    """One cluster for the rows of a group, which come one after the other."""
+    """One cluster for the rows of a group, which run one after the other."""
 
     def __init__(self, cluster: DevCluster) -> None:
         super().__init__(cluster)
@@ -46,9 +46,9 @@ class Scene(Trial):
 
     @asynccontextmanager
     async def row(self, name: str, *, within_s: float = SESSION_S + MOVES_S) -> AsyncIterator[None]:
-        """What happens in the block, and then all that must hold after every row.
+        """Run the block as a row, and then check everything that must hold after every row.
 
-        ``within_s`` is the longest that acknowledgements to the topic of all brokers may stay away.
+        ``within_s`` is the longest time without an acknowledgement of the topic of all brokers.
         """
         since = time.monotonic()
         await self.all_run()
@@ -61,7 +61,7 @@ class Scene(Trial):
         await self.judge(name)
 
     async def all_run(self) -> None:
-        """Start whoever does not run."""
+        """Start the brokers and controllers that do not run."""
         for controller in self.cluster.controllers:
             if not controller.process.running:
                 await controller.start()
@@ -77,7 +77,7 @@ class Scene(Trial):
 
     @asynccontextmanager
     async def load_on(self, topic: str, partitions: int = 1) -> AsyncIterator[ProducerLoad]:
-        """Records to a topic of a row; at the end every acknowledged one is there."""
+        """Produce records to a topic of a row; at the end, check that no acknowledged one is lost."""
         load = ProducerLoad(self.cluster.bootstrap, topic, partitions, records_per_s=50)
         load.start()
         try:
@@ -92,7 +92,7 @@ class Scene(Trial):
         assert not result.failures, topic
 
     async def ballast(self, topic: str, partition: int = 0) -> None:
-        """So many bytes, in batches of their own, that a throttled replica cannot catch up."""
+        """Produce so many bytes, in batches of their own, that a throttled replica cannot catch up."""
         await asyncio.to_thread(self._produce_ballast, topic, partition)
 
     def _produce_ballast(self, topic: str, partition: int) -> None:
@@ -110,13 +110,13 @@ class Scene(Trial):
         assert not failed, failed[0]
 
     async def throttle(self, topic: str, *brokers: int) -> None:
-        """These brokers can hardly fetch what they lack of a topic; before there is anything to fetch."""
+        """Let these brokers hardly fetch the records of a topic; set this before there are records."""
         await self.operator.set_topic(topic, **{"follower.replication.throttled.replicas": "*"})
         for broker in brokers:
             await self.operator.set_broker(broker, **{"follower.replication.throttled.rate": "1"})
 
     async def unthrottle(self, *brokers: int) -> None:
-        """As fast as they can again."""
+        """Remove the throttle of these brokers."""
         for broker in brokers:
             await self.operator.set_broker(broker, **{"follower.replication.throttled.rate": None})
 
@@ -160,10 +160,10 @@ class Scene(Trial):
 
         await self.waiting.until(missing, f"brokers {sorted(brokers)} are live")
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------------------------
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait until something holds that can be seen here."""
+        """Wait until a condition holds that the test itself can check."""
 
         async def missing() -> str | None:
             return None if holds() else "it does not"
@@ -171,7 +171,7 @@ class Scene(Trial):
         await self.waiting.until(missing, what)
 
     async def until_seen(self, seen: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Wait until something holds that has to be asked."""
+        """Wait until a condition holds that needs a request to check."""
 
         async def missing() -> str | None:
             return None if await seen() else "it does not"
@@ -197,7 +197,7 @@ class Scene(Trial):
     async def until_led(
         self, topic: str, leader: int, epoch: int, isr: Collection[int] | None = None, *, partition: int = 0
     ) -> None:
-        """Wait for exactly this leader at exactly this leader epoch; one that is past it fails at once."""
+        """Wait for exactly this leader at exactly this leader epoch; a later epoch fails at once."""
 
         async def missing() -> str | None:
             state = (await self.cluster.view()).leaderships.get(tp(topic, partition))
@@ -220,13 +220,13 @@ class Scene(Trial):
         await self.waiting.until(missing, f"the ISR of {topic}-{partition} is {sorted(isr)}")
 
     async def until_others_in_sync(self, topics: Collection[str]) -> None:
-        """Wait until nobody is out of sync but in these topics: a default that changes concerns the others as well."""
+        """Wait until all replicas of other topics are in sync: a changed default concerns those topics as well."""
 
         async def missing() -> str | None:
             view = await self.cluster.view()
             others = {p: state for p, state in view.leaderships.items() if p.topic not in topics}
             lacking = [str(p) for p, state in others.items() if set(state.isr) != set(view.assignments[p].replicas)]
-            return f"{', '.join(sorted(lacking)[:3])} lack somebody" if lacking else None
+            return f"{', '.join(sorted(lacking)[:3])} lack a replica" if lacking else None
 
         await self.waiting.until(missing, "the other topics are in sync")
 
@@ -241,7 +241,7 @@ class Scene(Trial):
         await self.waiting.until(missing, f"{topic}-{partition} is assigned to {list(replicas)}")
 
     def folders(self, broker: int, topic: str, partition: int = 0) -> list[Path]:
-        """Where a broker keeps this replica; what it has renamed in order to delete it does not count."""
+        """The folders of a replica on a broker, without one that the broker has renamed in order to delete it."""
         return sorted((self.cluster.directory / f"broker-{broker}").glob(f"*/{topic}-{partition}"))
 
     def hosts(self, topic: str, partition: int = 0) -> set[int]:
@@ -268,12 +268,12 @@ def _logged(logs: Sequence[Path], kind: type[T], since_s: float) -> list[tuple[E
 
 
 LOGGED_IN_FULL: Final = {"CONTROLLERD__AUDIT__LEVEL": "full"}
-"""Every request with its partitions: tests look for them, and rules about them are judged at the end."""
+"""Every request is logged with its partitions, which tests search and rules check at the end."""
 
 
 @asynccontextmanager
 async def begun(scene: S) -> AsyncIterator[S]:
-    """A scene with its operator and its load; at its end the controllers' logs are judged and the load is stopped."""
+    """A scene with its operator and its load; at its end the audit logs are checked and the load is stopped."""
     await scene.operator.open()
     try:
         await scene.begin()
@@ -295,7 +295,7 @@ async def open_scene(
     single: Mapping[int, Mapping[str, str]] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Scene]:
-    """A cluster with its load and its operator; at its end the controllers' logs are judged.
+    """A cluster with its load and its operator; at its end the audit logs are checked.
 
     ``overrides`` are properties of all brokers, ``single`` of some.
     """

@@ -1,4 +1,4 @@
-"""Real brokers die in four ways under load, and nothing that was acknowledged is lost."""
+"""Real brokers fail in four ways under load, and no acknowledged record is lost."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ LAG_S = 6.0
 
 
 class Faults:
-    """The faults, one after the other, each after the ISRs are full again."""
+    """The faults of the test, each injected when the ISRs are full again."""
 
     def __init__(self, cluster: DevCluster, load: ProducerLoad) -> None:
         self.cluster, self.load = cluster, load
@@ -33,7 +33,7 @@ class Faults:
     async def one(
         self, name: str, fault: Callable[[], Awaitable[None]], *, within_s: float = SESSION_S + ALLOWANCE_S
     ) -> None:
-        """Let a fault happen, wait until all is well, and hold the worst gap against the allowance."""
+        """Inject a fault, wait until the cluster is whole again, and compare the worst gap with the allowance."""
         since = time.monotonic()
         await fault()
         await self.waiting.until(self.waiting.missing_isr, "the ISRs are full again")
@@ -83,7 +83,7 @@ class Faults:
             real.resume()
 
     async def bounce_faster_than_an_event(self) -> None:
-        """The broker is gone and back while the controller's process does not run: it sees another czxid only."""
+        """Restart the broker while the controller's process is paused: the controller sees another czxid only."""
         ends = {BOUNCING: self.cluster.brokers[BOUNCING].terminate}
         await bounce_asleep(self.cluster, await self.waiting.active(), ends)
 
@@ -110,7 +110,7 @@ async def loaded_cluster(directory: Path) -> AsyncIterator[Faults]:
 @pytest.mark.kafka
 @pytest.mark.real
 @pytest.mark.timeout(400)
-async def test_brokers_die_one_after_another_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_brokers_fail_one_after_another_and_no_record_is_lost(tmp_path: Path) -> None:
     async with loaded_cluster(tmp_path) as faults:
         await faults.one("kill -9 of a leader's broker", faults.kill_a_leader)
         await faults.one("SIGTERM of another", faults.terminate_another)
@@ -135,7 +135,7 @@ async def test_brokers_die_one_after_another_and_nothing_is_lost(tmp_path: Path)
 
 
 def was_seen_as_bounce(audit_log: Path, broker: int) -> bool:
-    """Whether one event saw the broker dead and new at once."""
+    """Whether one event found the broker both dead and new."""
     gone: set[int] = set()
     for _envelope, record in AuditReader(audit_log):
         if isinstance(record, EventBegin):

@@ -1,4 +1,4 @@
-"""Clients that know nothing but controllerd's address: librdkafka and the tools that come with Kafka."""
+"""Clients that bootstrap from controllerd's address alone: librdkafka and the tools that come with Kafka."""
 
 import asyncio
 import json
@@ -36,8 +36,8 @@ GROUPS_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONFIG_COMMAND = "kafka.admin.ConfigCommand"
 
 
-class Entrance:
-    """The cluster, entered through controllerd alone."""
+class ThroughControllerd:
+    """The cluster, with controllerd as the only bootstrap server."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self.cluster = cluster
@@ -45,11 +45,11 @@ class Entrance:
         self.waiting = Waiting(cluster, print)
 
     async def tool(self, main_class: str, *arguments: str, stdin: str = "", bootstrap: str | None = None) -> ToolResult:
-        """Run one of Kafka's tools, against controllerd unless told otherwise, and show what it printed."""
+        """Run one of Kafka's tools, by default against controllerd, and print its result."""
         options = ["--bootstrap-server", bootstrap or self.bootstrap, *arguments]
         done = await run_tool(main_class, options, directory=self.cluster.directory, stdin=stdin)
-        complaint = done.stderr.strip() or "no complaint"
-        print(f"{main_class} {' '.join(arguments)}: exit status {done.exit_status}, {complaint}")
+        error_output = done.stderr.strip() or "no error output"
+        print(f"{main_class} {' '.join(arguments)}: exit status {done.exit_status}, {error_output}")
         return done
 
     async def create(self, topic: str) -> None:
@@ -59,15 +59,15 @@ class Entrance:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def entrance(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Entrance]:
+async def through(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ThroughControllerd]:
     async with open_cluster("kafka", tmp_path_factory.mktemp("clients"), print, instances=1) as cluster:
-        entrance = Entrance(cluster)
-        await entrance.create(TOPIC)
-        yield entrance
+        through = ThroughControllerd(cluster)
+        await through.create(TOPIC)
+        yield through
 
 
-async def test_librdkafka_lists_the_brokers_the_controller_and_the_topics(entrance: Entrance) -> None:
-    admin = AdminClient({"bootstrap.servers": entrance.bootstrap})
+async def test_librdkafka_lists_the_brokers_the_controller_and_the_topics(through: ThroughControllerd) -> None:
+    admin = AdminClient({"bootstrap.servers": through.bootstrap})
     listed = await asyncio.to_thread(admin.list_topics, timeout=READ_S)
 
     assert sorted(listed.brokers) == [*BROKER_IDS, FIRST_NODE_ID]
@@ -76,40 +76,40 @@ async def test_librdkafka_lists_the_brokers_the_controller_and_the_topics(entran
     assert leaders == {p: 1 + p % 3 for p in range(PARTITIONS)}
 
 
-async def test_librdkafka_produces_idempotently_and_reads_back(entrance: Entrance) -> None:
+async def test_librdkafka_produces_idempotently_and_reads_back(through: ThroughControllerd) -> None:
     topic = "through-librdkafka"
-    await entrance.create(topic)
-    load = ProducerLoad(entrance.bootstrap, topic, PARTITIONS, max_records=1_000)
+    await through.create(topic)
+    load = ProducerLoad(through.bootstrap, topic, PARTITIONS, max_records=1_000)
     load.start()
 
     async def missing() -> str | None:
         return None if load.acknowledged == 1_000 else f"{load.acknowledged} are acknowledged"
 
-    await entrance.waiting.until(missing, "1000 records are acknowledged")
+    await through.waiting.until(missing, "1000 records are acknowledged")
     result = await asyncio.to_thread(load.stop)
-    consumed = await asyncio.to_thread(consume_all, entrance.bootstrap, topic)
+    consumed = await asyncio.to_thread(consume_all, through.bootstrap, topic)
 
     assert verify(result.acknowledged, consumed).ok
     assert result.fatal_error is None
 
 
-async def test_a_consumer_group_reads_commits_and_is_listed(entrance: Entrance) -> None:
+async def test_a_consumer_group_reads_commits_and_is_listed(through: ThroughControllerd) -> None:
     topic = "for-a-group"
-    await entrance.create(topic)
-    with ProducerLoad(entrance.bootstrap, topic, PARTITIONS, max_records=60, records_per_s=1_000) as load:
+    await through.create(topic)
+    with ProducerLoad(through.bootstrap, topic, PARTITIONS, max_records=60, records_per_s=1_000) as load:
 
         async def missing() -> str | None:
             return None if load.acknowledged == 60 else f"{load.acknowledged} are acknowledged"
 
-        await entrance.waiting.until(missing, "60 records are acknowledged")
-    assert await asyncio.to_thread(read_as_group, entrance.bootstrap, topic, 60) == 60
+        await through.waiting.until(missing, "60 records are acknowledged")
+    assert await asyncio.to_thread(read_as_group, through.bootstrap, topic, 60) == 60
 
-    listed = await entrance.tool(GROUPS_COMMAND, "--list")
+    listed = await through.tool(GROUPS_COMMAND, "--list")
     assert (listed.exit_status, listed.stdout.split()) == (0, [GROUP])
 
 
 def read_as_group(bootstrap: str, topic: str, expected: int) -> int:
-    """How many records a group reads, each committed."""
+    """Read and commit records as a group, and return their number."""
     settings = {"bootstrap.servers": bootstrap, "group.id": GROUP, "auto.offset.reset": "earliest"}
     read = 0
     with closing(Consumer({**settings, "enable.auto.commit": False})) as consumer:
@@ -123,15 +123,15 @@ def read_as_group(bootstrap: str, topic: str, expected: int) -> int:
     return read
 
 
-async def test_kafka_topics_lists_the_topics(entrance: Entrance) -> None:
-    done = await entrance.tool(TOPIC_COMMAND, "--list")
+async def test_kafka_topics_lists_the_topics(through: ThroughControllerd) -> None:
+    done = await through.tool(TOPIC_COMMAND, "--list")
 
     assert done.exit_status == 0
     assert TOPIC in done.stdout.splitlines()
 
 
-async def test_kafka_broker_api_versions_gets_an_answer_from_every_node(entrance: Entrance) -> None:
-    done = await entrance.tool(API_VERSIONS_COMMAND)
+async def test_kafka_broker_api_versions_gets_an_answer_from_every_node(through: ThroughControllerd) -> None:
+    done = await through.tool(API_VERSIONS_COMMAND)
 
     assert done.exit_status == 0
     nodes = re.findall(r"\(id: (\d+) rack: \S+\) -> \(", done.stdout)
@@ -139,31 +139,31 @@ async def test_kafka_broker_api_versions_gets_an_answer_from_every_node(entrance
     assert "ERROR" not in done.stdout
 
 
-async def test_the_console_producer_and_consumer_work(entrance: Entrance) -> None:
+async def test_the_console_producer_and_consumer_exchange_records(through: ThroughControllerd) -> None:
     topic = "through-the-console"
-    await entrance.create(topic)
+    await through.create(topic)
     lines = [f"line {number}" for number in range(20)]
-    produced = await entrance.tool(CONSOLE_PRODUCER, "--topic", topic, stdin="".join(f"{line}\n" for line in lines))
+    produced = await through.tool(CONSOLE_PRODUCER, "--topic", topic, stdin="".join(f"{line}\n" for line in lines))
     options = ("--topic", topic, "--from-beginning", "--max-messages", "20", "--timeout-ms", "30000")
-    consumed = await entrance.tool(CONSOLE_CONSUMER, *options)
+    consumed = await through.tool(CONSOLE_CONSUMER, *options)
 
     assert (produced.exit_status, consumed.exit_status) == (0, 0)
     assert sorted(consumed.stdout.splitlines()) == sorted(lines)
 
 
-async def test_the_configuration_of_a_topic_is_described_by_way_of_the_relay(entrance: Entrance) -> None:
-    done = await entrance.tool(CONFIG_COMMAND, "--describe", "--topic", TOPIC, "--all")
+async def test_the_configuration_of_a_topic_is_described_by_way_of_the_relay(through: ThroughControllerd) -> None:
+    done = await through.tool(CONFIG_COMMAND, "--describe", "--topic", TOPIC, "--all")
 
     assert done.exit_status == 0
     assert "min.insync.replicas=2" in done.stdout
 
 
 @pytest.mark.parametrize("by_way_of", ["controllerd", "a broker"])
-async def test_kafka_topics_describes_a_topic(entrance: Entrance, by_way_of: str) -> None:
+async def test_kafka_topics_describes_a_topic(through: ThroughControllerd, by_way_of: str) -> None:
     """The tool asks the controller for reassignments too; there are none."""
     options = ["--describe", "--topic", TOPIC]
-    broker = f"127.0.0.1:{entrance.cluster.brokers[1].port}"
-    done = await entrance.tool(TOPIC_COMMAND, *options, bootstrap=broker if by_way_of == "a broker" else None)
+    broker = f"127.0.0.1:{through.cluster.brokers[1].port}"
+    done = await through.tool(TOPIC_COMMAND, *options, bootstrap=broker if by_way_of == "a broker" else None)
 
     assert done.exit_status == 0
     described = re.findall(r"Partition: (\d+)\s+Leader: (\d+)\s+Replicas: (\S+)\s+Isr: (\S+)", done.stdout)
@@ -171,19 +171,19 @@ async def test_kafka_topics_describes_a_topic(entrance: Entrance, by_way_of: str
     assert described == [(str(p), str(1 + p % 3), replicas[p], replicas[p]) for p in range(PARTITIONS)]
 
 
-async def test_kafka_log_dirs_describes_the_brokers_beside_a_node_without_logs(entrance: Entrance) -> None:
-    done = await entrance.tool("org.apache.kafka.tools.LogDirsCommand", "--describe")
+async def test_kafka_log_dirs_describes_the_brokers_beside_a_node_without_logs(through: ThroughControllerd) -> None:
+    done = await through.tool("org.apache.kafka.tools.LogDirsCommand", "--describe")
 
     described = json.loads(done.stdout.splitlines()[-1])
     brokers = {row["broker"]: row["logDirs"] for row in described["brokers"]}
     assert done.exit_status == 0
-    assert all(brokers[broker][0]["partitions"] for broker in entrance.cluster.brokers)
-    assert [row["partitions"] for row in brokers[entrance.cluster.controllers[0].node_id]] == [[]]
+    assert all(brokers[broker][0]["partitions"] for broker in through.cluster.brokers)
+    assert [row["partitions"] for row in brokers[through.cluster.controllers[0].node_id]] == [[]]
 
 
-async def test_brokers_controllerd_and_the_audit_log_agree_with_zookeeper(entrance: Entrance) -> None:
-    await entrance.waiting.until(entrance.waiting.missing_agreement, "every broker shows what ZooKeeper has")
-    controller, view = entrance.cluster.controllers[0], await entrance.cluster.view()
+async def test_brokers_controllerd_and_the_audit_log_agree_with_zookeeper(through: ThroughControllerd) -> None:
+    await through.waiting.until(through.waiting.missing_agreement, "every broker shows what ZooKeeper has")
+    controller, view = through.cluster.controllers[0], await through.cluster.view()
 
     assert metadata_differences(view, {"controllerd": await controller.metadata()}, FIRST_NODE_ID) == []
-    await entrance.waiting.until(lambda: entrance.waiting.missing_audit(controller, view), "the audit log folds to it")
+    await through.waiting.until(lambda: through.waiting.missing_audit(controller, view), "the audit log folds to it")

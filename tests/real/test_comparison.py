@@ -1,7 +1,7 @@
-"""The same requests under the built-in controller and, after a takeover, under controllerd, on one cluster.
+"""The same requests to the built-in controller and, after a takeover, to controllerd, on one cluster.
 
-Error codes, sentences and everything else of the answers have to be the same; what is not, and why that is right, is in
-``comparison/differences.toml``: a row for which there is no difference is an error as well.
+Error codes, messages and all other fields of the answers have to be the same. The allowed differences, with reasons,
+are in ``comparison/differences.toml``. A row of that file without a difference is an error as well.
 """
 
 import asyncio
@@ -44,21 +44,21 @@ AWAY: Final = 3
 OVERRIDES: Final = {**SMALL_FETCHES, "auto.leader.rebalance.enable": "false"}
 THROTTLED: Final = "throttling_quota_exceeded"
 PROMISED: Final = 120
-"""So many requests that are refused are to be compared."""
+"""The least number of refused requests that must be compared."""
 _PROBES: Final = 50
 
 Answers = dict[str, list[str]]
 
 
 class Rounds:
-    """One cluster whose controller is asked everything twice."""
+    """One cluster whose controllers are sent every request, once the built-in one and once controllerd."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self.cluster = cluster
         self.scene = Scene(cluster)
 
     async def until(self, holds: Callable[[Mapping[str, ClusterMetadata]], bool], what: str) -> None:
-        """Wait until every running broker shows something."""
+        """Wait until a condition on the metadata of every running broker holds."""
 
         async def seen() -> bool:
             try:
@@ -69,9 +69,9 @@ class Rounds:
         await self.scene.until_seen(seen, what)
 
     async def first(self) -> Answers:
-        """Under the controller of a broker."""
-        told = await fetch_metadata(LOOPBACK, self.cluster.brokers[1].port)
-        leader = told.controller_id
+        """The answers of a broker's own controller."""
+        metadata = await fetch_metadata(LOOPBACK, self.cluster.brokers[1].port)
+        leader = metadata.controller_id
         assert leader in BROKER_IDS
         assert leader != AWAY, "the broker that goes away must not lead"
         other = next(broker for broker in BROKER_IDS if broker not in {leader, AWAY})
@@ -79,23 +79,27 @@ class Rounds:
         return await self.all_answers(*ports, ROUNDS[0])
 
     async def second(self) -> Answers:
-        """Under controllerd, beside one that stands by."""
+        """The answers of controllerd, beside a standby instance."""
         for controller in self.cluster.controllers:
             await controller.start()
         leader, standby = self.cluster.controllers
         assert await leader.is_active()
-        await self.until(lambda told: all(m.controller_id == FIRST_NODE_ID for m in told.values()), "all follow it")
+        await self.until(
+            lambda by_broker: all(m.controller_id == FIRST_NODE_ID for m in by_broker.values()), "all follow it"
+        )
         return await self.all_answers(leader.kafka_port.port, standby.kafka_port.port, ROUNDS[1])
 
     async def all_answers(self, port: int, passive: int, phase: str) -> Answers:
-        """Everything there is to ask, in its order."""
+        """The answers to all requests, in their order."""
         stuck = others.STUCK.replace(PHASE, phase)
 
         async def ask(part: str) -> Answers:
             return await asked_all(plan.PARTS[part], port, passive, phase)
 
         answers = await ask(plan.BEGIN)
-        await self.scene.throttle(stuck, 2)  # before there is anything to fetch: a broker hears of it some time later
+        await self.scene.throttle(
+            stuck, 2
+        )  # before there are records to fetch: brokers apply the throttle some time later
         await self.scene.ballast(stuck)
         answers |= await ask(plan.STUCK)
         answers |= await ask(plan.MOST)
@@ -109,14 +113,14 @@ class Rounds:
         return answers
 
     async def until_limited(self, port: int, phase: str) -> None:
-        """Wait until the controller knows the quotas, of which the probe's is the last one written."""
+        """Wait until the controller knows the quotas; the quota of the probe is written last."""
         for number in range(_PROBES):
             if any(THROTTLED in line for line in await asked(others.probe(number), port, phase)):
                 return
         pytest.fail("the quota is not in force")
 
     async def while_away(self, port: int, passive: int, phase: str) -> Answers:
-        """What is answered while a broker is dead."""
+        """The answers while a broker is down."""
         alone, away, orders = (name.replace(PHASE, phase) for name in (others.ALONE, others.AWAY, ORDERS))
         broker = self.scene.broker(AWAY)
         await broker.terminate()
@@ -126,7 +130,7 @@ class Rounds:
             return AWAY not in view.brokers and view.leaderships[tp(alone)].leader == -1
 
         await self.scene.until_seen(noticed, "the controller has noticed that the broker is gone")
-        await self.until(lambda told: all(AWAY not in m.brokers for m in told.values()), "so have the others")
+        await self.until(lambda by_broker: all(AWAY not in m.brokers for m in by_broker.values()), "so have the others")
         answers = await asked_all(plan.PARTS[plan.AWAY], port, passive, phase)
         await broker.start()
 
@@ -141,7 +145,7 @@ class Rounds:
 
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[Rounds]:
-    """Three brokers of which one of the first two leads, and two instances of controllerd that were not started yet."""
+    """Three brokers, one of the first two as the controller, and two instances of controllerd that are not started."""
     async with AsyncExitStack() as stack:
         zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
         connect = f"{zookeeper.connect}{CHROOT}"
@@ -167,22 +171,24 @@ async def opened(directory: Path) -> AsyncIterator[Rounds]:
         rounds = Rounds(cluster)
         await rounds.scene.operator.open()
         stack.push_async_callback(rounds.scene.operator.close)
-        everybody = set(BROKER_IDS)
-        await rounds.until(lambda told: all(set(m.brokers) == everybody for m in told.values()), "all know each other")
+        all_brokers = set(BROKER_IDS)
+        await rounds.until(
+            lambda by_broker: all(set(m.brokers) == all_brokers for m in by_broker.values()), "all know each other"
+        )
         yield rounds
 
 
 @pytest.mark.kafka
 @pytest.mark.real
 @pytest.mark.timeout(540)
-async def test_l_every_answer_is_that_of_the_built_in_controller(tmp_path: Path) -> None:
+async def test_l_every_answer_equals_that_of_the_built_in_controller(tmp_path: Path) -> None:
     async with opened(tmp_path) as rounds:
         built_in = await rounds.first()
         controllerd = await rounds.second()
     (tmp_path / "answers.json").write_text(json.dumps([built_in, controllerd], indent=1))
     found, rows = differences(built_in, controllerd), justified()
     refused = {key for key, answer in built_in.items() if errors(answer)}
-    _tell(built_in, refused, found)
+    _print_summary(built_in, refused, found)
 
     assert [str(d) for d in found if not any(row.covers(d) for row in rows)] == []
     assert [what for row in rows for what in row.unused(found)] == []
@@ -191,7 +197,7 @@ async def test_l_every_answer_is_that_of_the_built_in_controller(tmp_path: Path)
     assert [key for key, answer in answers if answer == [NO_ANSWER]] == []
 
 
-def _tell(built_in: Answers, refused: set[str], found: list[Difference]) -> None:
+def _print_summary(built_in: Answers, refused: set[str], found: list[Difference]) -> None:
     other = {difference.id for difference in found}
     print(f"{len(built_in)} requests, {len(built_in) - len(other)} answered alike, {len(other)} otherwise")
     print(f"{len(refused)} refused by the built-in controller, {len(refused - other)} of them alike:")

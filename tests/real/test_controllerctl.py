@@ -1,6 +1,6 @@
-"""``controllerctl`` as an operator types it, on stock brokers: moves under a throttle, elections, topics, a drain.
+"""``controllerctl`` on stock brokers: reassignments under a throttle, elections, topics, a drain.
 
-The controller runs in the test's own process, so that what it knows can be waited for.
+The controller runs in the test's own process, so that the test can wait for its state.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from controllerd.core.model import TopicPartition
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.dev.cluster import open_cluster
 from tests.cli.running import Outcome, controllerctl
 from tests.real.operator import Operator
@@ -23,31 +23,31 @@ pytestmark = [pytest.mark.kafka, pytest.mark.real, pytest.mark.timeout(300)]
 
 T: Final = TopicPartition("t", 0)
 AS_CONFIGURED: Final = {"auto.leader.rebalance.enable": "false"}
-"""What the controller is configured for, so that no broker differs from it."""
+"""The configuration of the controller, so that no broker differs from it."""
 OURS: Final = {"min.insync.replicas": "1"}
 
 
 class Terminal:
-    """What an operator types, and that it ended well."""
+    """Runs commands as an operator types them, and checks their exit status."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ControllerNode) -> None:
         self.node = node
         self._api = f"http://127.0.0.1:{node.http_port}"
 
     async def types(self, *words: str, code: int = 0) -> Outcome:
-        """The command, with --yes."""
+        """Run the command with ``--yes``."""
         outcome = await controllerctl(*words, "--yes", "--api", self._api)
         print(f"$ controllerctl {' '.join(words)}: {outcome.code}\n{outcome.err}{outcome.out}")
         assert outcome.code == code, outcome
         return outcome
 
     async def reads(self, *words: str) -> Any:
-        """The JSON that a command prints."""
+        """Run a command, and return the JSON that it prints."""
         return json.loads((await self.types(*words, "-o", "json")).out)
 
 
 async def moved_under_a_throttle(terminal: Terminal, operator: Operator, folder: Path) -> None:
-    """A plan takes broker 2 out; it is followed to its end, and nothing of the throttle is left."""
+    """A plan moves the replica off broker 2; it is applied to its end, and the throttle is removed."""
     plan = folder / "plan.json"
     await terminal.types("reassign", "plan", "--topics", "t", "--from", "2", "--to", "1,3", "-f", str(plan))
     moved = await terminal.types(
@@ -65,7 +65,7 @@ async def moved_under_a_throttle(terminal: Terminal, operator: Operator, folder:
 
 
 async def elected_and_back(terminal: Terminal) -> None:
-    """A drained broker leads nothing, then its preferred partitions again."""
+    """A drained broker leads no partition, and later its preferred partitions again."""
     drained = await terminal.types("drain", "broker", "1", "--leaders-only", "--reason", "a test")
     assert "leader 1 -> 3" in drained.out
     await terminal.types("resume", "drain-1")
@@ -75,7 +75,7 @@ async def elected_and_back(terminal: Terminal) -> None:
 
 
 async def created_and_deleted(terminal: Terminal, operator: Operator) -> None:
-    """A topic that brokers know as soon as the command ends, and that is gone as soon as the command ends."""
+    """A topic is known to brokers when the command to create it ends, and gone when the command to delete it ends."""
     await terminal.types("topics", "create", "new", "--partitions", "3", "--replication-factor", "2", "--wait")
     await terminal.types("topics", "add-partitions", "new", "--partitions", "5", "--wait")
     assert len(await operator.children("/brokers/topics/new/partitions")) == 5
@@ -85,7 +85,7 @@ async def created_and_deleted(terminal: Terminal, operator: Operator) -> None:
 
 
 async def clean(terminal: Terminal) -> None:
-    """Three pictures of the cluster that are the same, and nothing that doctor would complain of."""
+    """``diff`` finds no difference between controller, brokers and ZooKeeper, and ``doctor`` finds no problem."""
     compared = await terminal.reads("diff")
     assert (compared["items"], compared["brokers"], compared["notes"]) == ([], [1, 2, 3], [])
     assert compared["compared"] >= 1
@@ -93,7 +93,7 @@ async def clean(terminal: Terminal) -> None:
 
 
 async def seen_by_diff(terminal: Terminal, operator: Operator) -> None:
-    """A state that somebody wrote behind the controller's back is a difference, until ZooKeeper is read again."""
+    """A state that another client wrote is a difference, until the controller reads ZooKeeper again."""
     path = "/brokers/topics/t/partitions/0/state"
     state = await operator.read(path)
     await operator.write(path, state | {"leader_epoch": state["leader_epoch"] + 1})
@@ -101,7 +101,7 @@ async def seen_by_diff(terminal: Terminal, operator: Operator) -> None:
     assert ("t-0", "leader epoch") in {(item["subject"], item["field"]) for item in found["items"]}
 
 
-async def test_what_an_operator_types_happens(tmp_path: Path) -> None:
+async def test_the_commands_of_an_operator_change_the_cluster(tmp_path: Path) -> None:
     overrides = dict.fromkeys((1, 2, 3), SMALL_FETCHES | AS_CONFIGURED)
     async with (
         open_cluster("kafka", tmp_path, print, instances=0, overrides=overrides) as cluster,

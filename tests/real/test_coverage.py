@@ -1,4 +1,4 @@
-"""Every row that only real brokers can show has a test that carries its id; this one needs no broker."""
+"""Every row of scenarios.md that needs real brokers has a test with its id. The check itself needs no broker."""
 
 import ast
 import re

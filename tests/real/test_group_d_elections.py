@@ -1,4 +1,4 @@
-"""Leaders are elected, and what is elected where nobody in sync is left (scenarios.md, group D), on stock brokers."""
+"""Elections with and without a live ISR member (scenarios.md, group D), on stock brokers."""
 
 import asyncio
 import time
@@ -22,10 +22,10 @@ pytestmark = [
 ]
 
 SESSION_MS: Final = 14_000
-"""Of controllerd: a broker that dies with it is gone from ZooKeeper before anybody else leads."""
+"""The session timeout of controllerd: a broker that fails with it is gone from ZooKeeper before the next election."""
 LEADERLESS_S: Final = SESSION_MS / 1000 + 2 * SESSION_S
 ALL_DOWN_S: Final = 90.0
-"""With two brokers of three down nobody acknowledges records that want two."""
+"""With two of three brokers down, records that need two replicas are not acknowledged."""
 UNCLEAN: Final = "unclean.leader.election.enable"
 
 
@@ -39,7 +39,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 
 
 async def unclean_elections(scene: Scene, since: float) -> set[str]:
-    """The topics in which somebody out of sync was chosen."""
+    """The topics with an unclean election."""
     decisions = await scene.logged(DecisionRecord, since_s=since)
     return {t for _, d in decisions for t, was_unclean in zip(d.topics, d.unclean, strict=True) if was_unclean}
 
@@ -63,12 +63,12 @@ async def test_d1_a_leader_killed_together_with_the_controller_costs_two_epochs(
             async def unregistered() -> bool:
                 return (await scene.cluster.view()).brokers == {2, 3}
 
-            await scene.until_seen(unregistered, "the broker is gone, which nobody saw")
+            await scene.until_seen(unregistered, "the broker is gone, which no controller noticed")
             await active.process.kill()
             await scene.until_led("d1-failover", 2, 2, [2, 3])
 
 
-async def test_d2_d4_d5_d10_without_anybody_in_sync_nobody_leads_until_the_last_one_returns(scene: Scene) -> None:
+async def test_d2_d4_d5_d10_without_an_isr_member_no_replica_leads_until_the_last_one_returns(scene: Scene) -> None:
     async with scene.row("D2, D4, D5, D10", within_s=ALL_DOWN_S):
         await scene.create("d2", {0: [1, 2]}, ONE_ALONE)
         await scene.create("d4", {0: [1, 2]}, {**ONE_ALONE, UNCLEAN: "true"})
@@ -90,8 +90,8 @@ async def test_d2_d4_d5_d10_without_anybody_in_sync_nobody_leads_until_the_last_
         assert await unclean_elections(scene, since) == set()
 
 
-async def test_d3_d6_d8_d9_who_is_out_of_sync_leads_where_that_is_allowed(scene: Scene) -> None:
-    """Broker 2 lives and lacks what broker 1 has, when broker 1 dies. What it lacks is lost, as was allowed."""
+async def test_d3_d6_d8_d9_a_replica_out_of_sync_leads_where_unclean_elections_are_allowed(scene: Scene) -> None:
+    """Broker 2 lacks records that broker 1 has, when broker 1 fails. Those records are lost, as the topics allow."""
     topics = {"d3": {UNCLEAN: "true"}, "d6": {UNCLEAN: "false"}, "d8": {}, "d8-later": {}, "d9": {}}
     async with scene.row("D3, D6, D8, D9", within_s=ALL_DOWN_S):
         for topic, configs in topics.items():
@@ -130,11 +130,11 @@ async def test_d3_d6_d8_d9_who_is_out_of_sync_leads_where_that_is_allowed(scene:
         await scene.until_isr("d3", [1, 2])
         assert (await scene.state("d3")).recovery_state is LeaderRecoveryState.RECOVERED
         kept = await asyncio.to_thread(consume_all, scene.cluster.bootstrap, "orders")
-        assert kept, "other topics have what they had"
+        assert kept, "other topics keep their records"
 
 
 async def enabled_for(scene: Scene, topic: str) -> None:
-    """Allow unclean elections of a topic, and wait until the controller has dealt with it."""
+    """Allow unclean elections of a topic, and wait until the controller has handled the change."""
     since = time.monotonic()
     await scene.operator.set_topic(topic, **{UNCLEAN: "true"})
 
@@ -148,7 +148,7 @@ async def enabled_for(scene: Scene, topic: str) -> None:
 
 
 async def test_d7_an_invalid_override_counts_as_none(scene: Scene) -> None:
-    """Written by hand, as brokers refuse it; taken back before one of them starts and would not."""
+    """The test writes ZooKeeper, as brokers refuse the value, and reverts it before a broker starts."""
     async with scene.row("D7"):
         await scene.create("d7", {0: [1, 2, 3], 1: [1]})
         since = time.monotonic()

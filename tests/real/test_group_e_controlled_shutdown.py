@@ -1,4 +1,4 @@
-"""Brokers ask to be relieved before they stop (scenarios.md, group E), on stock brokers under load."""
+"""Controlled shutdowns (scenarios.md, group E), on stock brokers under load."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ pytestmark = [
 ]
 
 ALL_DOWN_S: Final = 60.0
-"""With all brokers down nobody acknowledges anything."""
+"""With all brokers down, no record is acknowledged."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -41,7 +41,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 
 
 async def ask(scene: Scene, broker: int, epoch: int) -> ControlledShutdownResponse:
-    """What a broker asks when it wants to stop."""
+    """Send a ControlledShutdown as a broker does."""
     request = ControlledShutdownRequest(broker_id=BrokerId(i32(broker)), broker_epoch=i64(epoch))
     return await scene.operator.ask(request, ControlledShutdownResponse)
 
@@ -62,7 +62,7 @@ async def test_e1_e3_e4_e6_brokers_leave_one_after_the_other_and_return(scene: S
         since = time.monotonic()
         await scene.cluster.brokers[1].terminate()
         remaining = [r.summary for _, r in await scene.logged(ReplyRecord, since_s=since)]
-        print(f"  the last broker was told: {remaining}")
+        print(f"  the last broker was answered: {remaining}")
         assert remaining
         state = await scene.state("e1")
         assert (set(state.isr), state.leader) in [({1}, 1), ({1}, -1)], "the last leader stays in the metadata"
@@ -75,17 +75,17 @@ async def test_e1_e3_e4_e6_brokers_leave_one_after_the_other_and_return(scene: S
 
 
 async def stepped_down(scene: Scene, topic: str, *, former: int, leader: int, since: float) -> None:
-    """The broker that leaves and the new leader are both told of the new leadership (KAFKA-7482)."""
-    told = [
+    """Both the broker that leaves and the new leader are sent the new leadership (KAFKA-7482)."""
+    sent = [
         set(record.brokers)
         for _, record in await scene.logged(RequestRecord, since_s=since)
         if record.api == "LeaderAndIsr" and (topic, leader) in zip(record.topics, record.leaders, strict=True)
     ]
-    assert {former, leader} <= set().union(*told), told
+    assert {former, leader} <= set().union(*sent), sent
 
 
 async def were_stopped(scene: Scene, broker: int, since: float) -> set[TopicPartition]:
-    """What the broker was told to stop, but not to delete."""
+    """The replicas that the broker was sent StopReplica for, without deletion."""
     requests = [r for _, r in await scene.logged(RequestRecord, since_s=since) if r.api == "StopReplica"]
     mine = [r for r in requests if broker in r.brokers]
     assert not any(flag for record in mine for flag in record.delete)
@@ -104,8 +104,8 @@ async def test_e2_a_stale_broker_epoch_is_refused_and_nothing_moves(scene: Scene
         assert {t: s.leader_epoch for t, s in after.items()} == {t: s.leader_epoch for t, s in before.items()}
 
 
-async def test_e5_a_broker_that_leaves_is_not_let_back_into_an_isr(scene: Scene) -> None:
-    """KAFKA-14140; broker 3 does not know that it leaves, and its restart ends that."""
+async def test_e5_a_broker_that_shuts_down_is_refused_in_an_isr(scene: Scene) -> None:
+    """KAFKA-14140. The request names broker 3, which itself goes on running; its restart ends the mark."""
     async with scene.row("E5"):
         await scene.create("e5", {0: [1, 2, 3]})
         answer = await ask(scene, 3, await scene.operator.czxid("/brokers/ids/3"))
@@ -122,7 +122,7 @@ async def test_e5_a_broker_that_leaves_is_not_let_back_into_an_isr(scene: Scene)
 
 
 async def propose(scene: Scene, topic: str, isr: list[int]) -> ErrorCode:
-    """AlterPartition as the leader sends it; how it was answered."""
+    """Send an AlterPartition as the leader does, and return its error."""
     view, state = await scene.cluster.view(), await scene.state(topic)
     epochs = await asyncio.gather(*(scene.operator.czxid(f"/brokers/ids/{broker}") for broker in isr))
     members = zip(isr, epochs, strict=True)

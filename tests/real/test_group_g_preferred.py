@@ -1,4 +1,4 @@
-"""Preferred leaders, on request and by themselves (scenarios.md, G13 to G16), on stock brokers under load."""
+"""Preferred leader elections, on request and by the rebalance (scenarios.md, G13 to G16), on stock brokers."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -24,14 +24,14 @@ REBALANCE: Final = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """Nobody is elected but on request."""
+    """A cluster in which preferred elections take place only on request."""
     async with open_scene(tmp_path_factory.mktemp("preferred"), settings=NO_REBALANCE) as scene:
         yield scene
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def balanced(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """Imbalance is looked for every second."""
+    """A cluster whose controller checks the imbalance every second."""
     async with open_scene(tmp_path_factory.mktemp("balanced"), settings=REBALANCE) as scene:
         yield scene
 
@@ -68,7 +68,7 @@ async def test_g13_a_preferred_election_by_kafkas_tool(scene: Scene) -> None:
         await scene.until_led("g13-tool", 2, 2, [1, 2])
 
 
-async def test_g14_without_the_preferred_replica_nothing_moves(scene: Scene) -> None:
+async def test_g14_without_the_preferred_replica_no_leader_moves(scene: Scene) -> None:
     async with scene.row("G14"):
         await scene.create("g14", {0: [2, 1]}, ONE_ALONE)
         await scene.shut_down(2)
@@ -82,7 +82,7 @@ async def test_g14_without_the_preferred_replica_nothing_moves(scene: Scene) -> 
         await scene.until_led("g14", 1, 1, [1, 2])
 
 
-async def test_g15_a_leader_that_returns_leads_again_by_itself(balanced: Scene) -> None:
+async def test_g15_the_rebalance_elects_a_preferred_leader_that_returns(balanced: Scene) -> None:
     async with balanced.row("G15"):
         await balanced.create("g15", {0: [2, 1]}, ONE_ALONE)
         async with balanced.load_on("g15"):
@@ -92,8 +92,8 @@ async def test_g15_a_leader_that_returns_leads_again_by_itself(balanced: Scene) 
             await balanced.until_led("g15", 2, 2, [1, 2])
 
 
-async def test_g16_leaders_return_by_themselves_while_other_partitions_are_stuck(balanced: Scene) -> None:
-    """KAFKA-10149. Two of three brokers are away for a while, so records that want two wait."""
+async def test_g16_the_rebalance_elects_preferred_leaders_while_another_reassignment_is_stuck(balanced: Scene) -> None:
+    """KAFKA-10149. Two of three brokers are down for a while, so records that need two replicas wait."""
     async with balanced.row("G16 with another", within_s=6 * SESSION_S):
         await balanced.create("g16", {0: [2, 1]}, ONE_ALONE)
         await balanced.create("g16-stuck", {0: [1]}, ONE_ALONE)
@@ -113,8 +113,8 @@ async def test_g16_leaders_return_by_themselves_while_other_partitions_are_stuck
         await balanced.until_gone(REASSIGN)
 
 
-async def test_g16_a_leader_changes_by_itself_while_its_partition_is_stuck(balanced: Scene) -> None:
-    """The target's first replica leads already; the return of the missing one is epoch 3, the end of the move 4."""
+async def test_g16_the_rebalance_elects_a_leader_of_a_partition_with_a_stuck_reassignment(balanced: Scene) -> None:
+    """The target's first replica leads already. The return of the missing one is epoch 3, the completion epoch 4."""
     async with balanced.row("G16 with the same", within_s=2 * SESSION_S):
         await balanced.create("g16-same", {0: [1, 2]}, ONE_ALONE)
         await balanced.shut_down(3)

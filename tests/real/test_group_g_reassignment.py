@@ -1,4 +1,4 @@
-"""Replicas move, and moves are cancelled and overridden (scenarios.md, group G), on stock brokers under load.
+"""Reassignments, their cancellations and overrides (scenarios.md, group G), on stock brokers under load.
 
 G2 needs brokers with two log directories (``test_group_k_log_dirs.py``), G5 brokers of an older protocol
 (``test_older_protocol.py``), G13 to G16 are elections (``test_group_g_preferred.py``).
@@ -29,7 +29,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 
 
 async def until_moved(scene: Scene, topic: str, replicas: list[int]) -> None:
-    """Assigned, in sync and on disk are exactly these; nothing is left of the request."""
+    """Wait until exactly these replicas are assigned, in sync and on disk, and the request is gone."""
     await scene.until_assigned(topic, replicas)
     await scene.until_isr(topic, replicas)
     await scene.until_hosted(topic, replicas)
@@ -61,8 +61,8 @@ async def test_g1_a_partition_moves_by_kafkas_tool_at_the_third_epoch(scene: Sce
         assert f"Reassignment of partition {topic}-0 is completed" in verified.stdout
 
 
-async def test_g1_many_partitions_move_at_once_and_keep_what_they_hold(scene: Scene) -> None:
-    """Every replica of a topic under load goes to another place, and the topic keeps its id."""
+async def test_g1_many_partitions_move_at_once_and_keep_their_records(scene: Scene) -> None:
+    """Every replica of a topic under load moves to another broker, and the topic keeps its id."""
     async with scene.row("G1 with 12 partitions", within_s=SESSION_S):
         await scene.create("g1-many", {p: [1 + p % 3, 1 + (p + 1) % 3] for p in range(12)}, ONE_ALONE)
         topic_id = (await scene.cluster.view()).topic_ids["g1-many"]
@@ -93,7 +93,7 @@ async def test_g3_g4_a_move_to_a_dead_broker_waits_for_its_return(scene: Scene) 
 
 
 async def test_g4_a_move_outlives_the_controller(scene: Scene) -> None:
-    """Killed while the target is dead, controllerd goes on with it: first a broker's own controller, then ours."""
+    """The controller restarts while the target is down, and the next term continues the reassignment."""
     async with scene.row("G4 over a failover", within_s=2 * SESSION_S):
         await scene.create("g4", {0: [1]}, ONE_ALONE)
         async with scene.load_on("g4"):
@@ -109,7 +109,7 @@ async def test_g4_a_move_outlives_the_controller(scene: Scene) -> None:
 
 
 async def test_g6_a_cancelled_move_is_deleted_on_disk_and_cannot_be_cancelled_twice(scene: Scene) -> None:
-    """With a replica to remove: Kafka's tool takes a reassignment that only adds for none."""
+    """The target removes a replica, because Kafka's tool does not recognise a reassignment that only adds."""
     async with scene.row("G6", within_s=SESSION_S):
         await scene.create("g6", {0: [1, 2]}, ONE_ALONE)
         await scene.throttle("g6", 3)
@@ -181,7 +181,7 @@ async def test_g10_a_move_of_a_topic_that_is_being_deleted_is_refused(scene: Sce
 
 @pytest.mark.parametrize("over", ["one term", "a failover"])
 async def test_history_48_a_deletion_waits_for_a_move_and_both_end(scene: Scene, over: str) -> None:
-    """Leaders answer fetches of topics that they know alone: nobody may be told that it is gone before it has moved."""
+    """Leaders answer fetches only of topics that they know: the removal must not be sent before the move ends."""
     topic = f"doomed-{over.rpartition(' ')[2]}"
     async with scene.row(f"48 over {over}", within_s=2 * SESSION_S):
         await scene.create(topic, {0: [1]}, ONE_ALONE)
@@ -205,25 +205,25 @@ async def test_history_48_a_deletion_waits_for_a_move_and_both_end(scene: Scene,
 
 async def test_history_58c_a_replica_removed_while_its_broker_was_dead_is_deleted_on_its_return(scene: Scene) -> None:
     async with scene.row("58c"):
-        await scene.create("debt", {0: [1, 2]}, ONE_ALONE)
-        async with scene.load_on("debt"):
+        await scene.create("missed", {0: [1, 2]}, ONE_ALONE)
+        async with scene.load_on("missed"):
             await scene.shut_down(2)
-            assert await scene.operator.reassign({tp("debt"): [1]}) == {tp("debt"): ErrorCode.none}
-            await scene.until_assigned("debt", [1])
-            assert scene.hosts("debt") == {1, 2}, "a dead broker deletes nothing"
+            assert await scene.operator.reassign({tp("missed"): [1]}) == {tp("missed"): ErrorCode.none}
+            await scene.until_assigned("missed", [1])
+            assert scene.hosts("missed") == {1, 2}, "a dead broker deletes no replica"
             await scene.start(2)
-            await scene.until_hosted("debt", {1})
-            await scene.until_led("debt", 1, (await scene.state("debt")).leader_epoch, [1])
+            await scene.until_hosted("missed", {1})
+            await scene.until_led("missed", 1, (await scene.state("missed")).leader_epoch, [1])
 
 
-async def test_history_58c_a_debt_outlives_the_controller(scene: Scene) -> None:
+async def test_history_58c_a_pending_deletion_survives_a_failover(scene: Scene) -> None:
     async with scene.row("58c over a failover", within_s=2 * SESSION_S):
-        await scene.create("old-debt", {0: [1, 2]}, ONE_ALONE)
+        await scene.create("missed-earlier", {0: [1, 2]}, ONE_ALONE)
         await scene.shut_down(2)
-        assert await scene.operator.reassign({tp("old-debt"): [1]}) == {tp("old-debt"): ErrorCode.none}
-        await scene.until_assigned("old-debt", [1])
+        assert await scene.operator.reassign({tp("missed-earlier"): [1]}) == {tp("missed-earlier"): ErrorCode.none}
+        await scene.until_assigned("missed-earlier", [1])
         active = await scene.waiting.active()
         assert await active.process.terminate() == 0
         await active.start()
         await scene.start(2)
-        await scene.until_hosted("old-debt", {1})
+        await scene.until_hosted("missed-earlier", {1})

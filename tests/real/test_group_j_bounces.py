@@ -1,4 +1,4 @@
-"""Brokers bounce, and epochs tell their lives apart (scenarios.md, group J), on stock brokers under load."""
+"""Brokers bounce, and their epochs change (scenarios.md, group J), on stock brokers under load."""
 
 import time
 from collections.abc import AsyncIterator, Collection
@@ -32,34 +32,34 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-HASTY: Final = {"controlled.shutdown.enable": "false"}
-"""Gone at once on SIGTERM: it does not wait for a controller that does not run."""
+WITHOUT_CONTROLLED_SHUTDOWN: Final = {"controlled.shutdown.enable": "false"}
+"""Such a broker stops at once on SIGTERM: it does not wait for a controller whose process is paused."""
 SESSION_MS: Final = 55_000
-"""Of controllerd, which sleeps through a bounce: two brokers end and start meanwhile."""
+"""The session timeout of controllerd, which is paused while two brokers restart."""
 TWO_AWAY_S: Final = 40.0
-"""While two of three brokers are away, nothing can be acknowledged by two."""
+"""While two of three brokers are down, records that need two replicas are not acknowledged."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
     directory = tmp_path_factory.mktemp("bounces")
-    hasty = {2: HASTY, 3: HASTY}
+    hasty = {2: WITHOUT_CONTROLLED_SHUTDOWN, 3: WITHOUT_CONTROLLED_SHUTDOWN}
     async with open_scene(directory, session_ms=SESSION_MS, single=hasty, settings=NO_REBALANCE) as scene:
         yield scene
 
 
-async def bounce_unseen(scene: Scene, *brokers: int) -> None:
-    """Brokers are gone and back while the controller's process does not run: it sees other czxids only."""
+async def bounce_while_paused(scene: Scene, *brokers: int) -> None:
+    """Restart brokers while the controller's process is paused: the controller sees other czxids only."""
     ends = {number: scene.cluster.brokers[number].terminate for number in brokers}
     await bounce_asleep(scene.cluster, await scene.waiting.active(), ends)
     await until_known(scene)
     await scene.waiting.until(scene.waiting.missing_isr, "the ISRs are full")
 
 
-async def test_j1_a_bounce_faster_than_an_event_is_a_death_and_a_birth(scene: Scene) -> None:
+async def test_j1_a_bounce_faster_than_an_event_is_a_failure_and_a_startup(scene: Scene) -> None:
     async with scene.row("J1", within_s=TWO_AWAY_S):
         since = time.monotonic()
-        await bounce_unseen(scene, 3)
+        await bounce_while_paused(scene, 3)
 
         assert await bounces_by_event(scene, since) == [{3}]
         await judge_new_life(scene, 3, since)
@@ -77,7 +77,7 @@ async def test_j2_the_broker_epochs_are_the_czxids_of_the_registrations(scene: S
         assert seen[2][2] > seen[0][2]
 
 
-async def test_j3_brokers_refuse_requests_to_their_former_life_only(scene: Scene) -> None:
+async def test_j3_brokers_refuse_requests_to_an_earlier_epoch_only(scene: Scene) -> None:
     """Each control request with the broker's epoch less one, its epoch, and one more."""
     async with scene.row("J3"):
         real = await scene.operator.czxid("/brokers/ids/1")
@@ -88,7 +88,7 @@ async def test_j3_brokers_refuse_requests_to_their_former_life_only(scene: Scene
 
 
 async def send_all(scene: Scene, broker: int, broker_epoch: int) -> list[KafkaError]:
-    """LeaderAndIsr, UpdateMetadata and StopReplica that change nothing; how they are answered."""
+    """Send LeaderAndIsr, UpdateMetadata and StopReplica without partitions, and return their errors."""
     active, epoch = await scene.waiting.active(), await scene.epoch()
     brokers: list[tuple[int, int]] = [(n, b.port) for n, b in scene.cluster.brokers.items()]
     brokers.append((active.node_id, active.kafka_port.port))
@@ -113,7 +113,7 @@ async def send(connection: KafkaConnection, request: ControlRequest) -> KafkaErr
 
 
 async def test_j4_a_broker_whose_session_expired_registers_again(scene: Scene) -> None:
-    """KAFKA-7165: by the same process, with another epoch."""
+    """KAFKA-7165: the same process registers with another epoch."""
     async with scene.row("J4"):
         broker, former = scene.broker(1), await scene.operator.czxid("/brokers/ids/1")
         pid = broker.process.pid
@@ -149,14 +149,14 @@ async def test_j5_a_rolling_bounce_of_all_brokers_leaves_every_partition_online(
 async def test_j6_two_brokers_bounce_within_one_event(scene: Scene) -> None:
     async with scene.row("J6", within_s=TWO_AWAY_S):
         since = time.monotonic()
-        await bounce_unseen(scene, 2, 3)
+        await bounce_while_paused(scene, 2, 3)
 
         assert await bounces_by_event(scene, since) == [{2, 3}]
         assert await events_named(scene, since, {2, 3}) == {"BrokerChange"}
 
 
 async def events_named(scene: Scene, since: float, brokers: Collection[int]) -> set[str]:
-    """The events in which these brokers were seen dead."""
+    """The events in which these brokers failed."""
     names = {(e.boot, record.number): record.name for e, record in await scene.logged(EventBegin, since_s=since)}
     rows = await scene.logged(BrokersRecord, since_s=since)
     return {names[e.boot, e.event] for e, record in rows if set(brokers) <= set(record.gone)}

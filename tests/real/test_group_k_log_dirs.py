@@ -1,7 +1,7 @@
 """Log directories fail (scenarios.md, group K), on stock brokers with two of them each, under load.
 
-A directory is moved away, which also fails for a superuser: what is open goes on, and the next new file in it - a
-segment or a checkpoint - cannot be made. Its broker takes it for failed from then on.
+The test renames a directory, which also works against a superuser: open files stay usable, and the next new file, a
+segment or a checkpoint, cannot be created. From then on, the broker treats the directory as failed.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ pytestmark = [
 
 EVENTS: Final = "/log_dir_event_notification"
 RECOVERS_S: Final = SESSION_S
-"""The longest that a producer may wait: nobody waits for a session, since the broker lives."""
+"""The longest that a producer may wait. No session has to expire, since the broker lives."""
 NO_CHECKPOINT: Final = dict.fromkeys(
     (
         "replica.high.watermark.checkpoint.interval.ms",
@@ -35,9 +35,9 @@ NO_CHECKPOINT: Final = dict.fromkeys(
     ),
     "600000",
 )
-"""So that the failure of broker 1 is that of a new segment."""
+"""Without checkpoints, broker 1 fails at a new segment."""
 NO_CLEANING: Final = {"log.cleaner.backoff.ms": "600000"}
-"""Some 15 s after a start, and every 15 s, the cleaner reads a file of its own in each directory; it might be first."""
+"""The cleaner reads a file in each directory every 15 s, and would otherwise be the first to fail."""
 OFTEN: Final = {"replica.high.watermark.checkpoint.interval.ms": "2000"}
 
 
@@ -56,7 +56,7 @@ def two_directories(directory: Path, broker: int) -> dict[str, str]:
 
 @asynccontextmanager
 async def failed(scene: Scene, broker: int, topic: str) -> AsyncIterator[Path]:
-    """The directory in which the broker keeps the first partition of the topic has failed; whole again afterwards."""
+    """Let the directory of the topic's first partition on this broker fail, and repair it afterwards."""
     (folder,) = scene.folders(broker, topic)
     directory, away = folder.parent, folder.parent.with_name("away")
     directory.rename(away)
@@ -69,13 +69,13 @@ async def failed(scene: Scene, broker: int, topic: str) -> AsyncIterator[Path]:
 
 
 async def until_offline(scene: Scene, broker: int, topic: str) -> None:
-    """Every broker shows this replica as offline, and the broker as alive."""
+    """Wait until every broker shows this replica as offline, and its broker as live."""
 
     async def shown() -> bool:
-        told = await scene.cluster.metadata()
-        return len(told) == len(BROKER_IDS) and all(
+        metadata = await scene.cluster.metadata()
+        return len(metadata) == len(BROKER_IDS) and all(
             broker in one.topics[topic].partitions[0].offline_replicas and broker in one.brokers
-            for one in told.values()
+            for one in metadata.values()
         )
 
     await scene.until_seen(shown, f"the replica of {topic} on broker {broker} is offline")
@@ -118,8 +118,8 @@ async def log_of(scene: Scene, broker: int) -> str:
     return await asyncio.to_thread(scene.broker(broker).process.log_file.read_text)
 
 
-async def test_k2_a_follower_goes_on_with_what_is_in_its_other_directory(scene: Scene) -> None:
-    """Each broker spreads new replicas over its directories, so one of two topics is in the one that stays."""
+async def test_k2_a_follower_keeps_fetching_replicas_in_its_other_directory(scene: Scene) -> None:
+    """Each broker spreads new replicas over its directories, so one of two topics is in the sound directory."""
     async with scene.row("K2"):
         for topic in ("k2-a", "k2-b"):
             await scene.create(topic, {0: [1, 2, 3]})
@@ -138,7 +138,7 @@ async def test_k2_a_follower_goes_on_with_what_is_in_its_other_directory(scene: 
 
 
 def bytes_in(folder: Path) -> int:
-    """How long the segments are."""
+    """The size of all segments."""
     return sum(segment.stat().st_size for segment in folder.glob("*.log"))
 
 
@@ -153,7 +153,7 @@ async def test_k4_a_notification_of_an_unknown_broker_is_dropped(scene: Scene) -
 
 
 async def test_g2_a_partition_moves_to_a_broker_with_a_failed_directory(scene: Scene) -> None:
-    """KAFKA-10314: the target has to know that the replica is new."""
+    """KAFKA-10314: the target has to be sent that the replica is new."""
     async with scene.row("G2"):
         await scene.create("g2-filler", {0: [2, 1]}, ONE_ALONE)
         await scene.create("g2", {0: [1]}, ONE_ALONE)

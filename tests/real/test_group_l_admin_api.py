@@ -1,6 +1,6 @@
-"""What admin clients are answered (scenarios.md, L1 to L16), on stock brokers under load, with a standby beside.
+"""Requests of admin clients (scenarios.md, L1 to L16), on stock brokers under load, with a standby.
 
-The same sentences are compared with the built-in controller's in ``test_comparison.py``; here it is what they do.
+``test_comparison.py`` compares the answers with those of the built-in controller; these tests check the effects.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ pytestmark = [
 
 PREFERRED, UNCLEAN = 0, 1
 DEAD: Final = 3
-NOBODY: Final = 77
+UNREGISTERED: Final = 77
 BLOCK: Final = 1_000
-"""Producer ids are given out by so many."""
+"""The number of producer ids in a block."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """One instance leads, one stands by; nobody is elected but on request, and fetches are small for the throttle."""
+    """One active and one standby instance, without a rebalance, and with small fetches for the throttle."""
     directory = tmp_path_factory.mktemp("admin")
     fetches = {"replica.fetch.max.bytes": "65536"}
     async with open_scene(directory, instances=2, overrides=fetches, settings=NO_REBALANCE) as scene:
@@ -55,21 +55,21 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 async def call(
     scene: Scene, api: int, version: int, values: Values, *, port: int | None = None, client: str = "operator"
 ) -> Any:
-    """One request to the active controllerd, or to whoever listens on ``port``."""
+    """One request to the active controllerd, or to the listener on ``port``."""
     if port is None:
         port = (await scene.waiting.active()).kafka_port.port
     return await answer_of(port, api, version, values, client=client)
 
 
 async def elect(scene: Scene, kind: int, partitions: Mapping[str, Sequence[int]] | None) -> dict[str, ErrorCode]:
-    """Errors by partition."""
-    return {key: error for key, (error, _) in (await told(scene, kind, partitions)).items()}
+    """The errors of ElectLeaders by partition."""
+    return {key: error for key, (error, _) in (await elect_with_texts(scene, kind, partitions)).items()}
 
 
-async def told(
+async def elect_with_texts(
     scene: Scene, kind: int, partitions: Mapping[str, Sequence[int]] | None
 ) -> dict[str, tuple[ErrorCode, str | None]]:
-    """The same with what is said about it."""
+    """The errors and messages of ElectLeaders by partition."""
     rows = None if partitions is None else [{"topic": name, "partitions": ids} for name, ids in partitions.items()]
     answer = await call(scene, ELECT, 2, {"election_type": kind, "topic_partitions": rows})
     assert answer.error_code is ErrorCode.none
@@ -83,18 +83,18 @@ async def told(
 async def create(
     scene: Scene, *topics: Mapping[str, object], version: int = 7, client: str = "operator", validate: bool = False
 ) -> Any:
-    """The whole answer."""
+    """The whole answer to CreateTopics."""
     values = {"topics": topics, "timeout": ms(30_000), "validate_only": validate}
     return await call(scene, CREATE, version, values, client=client)
 
 
 def errors(rows: Sequence[Any]) -> dict[str, ErrorCode]:
-    """Errors by topic."""
+    """The errors by topic."""
     return {row.name: row.error_code for row in rows}
 
 
 async def moved(scene: Scene, name: str) -> None:
-    """A topic on 2 and 1 that 1 leads."""
+    """Create a topic on brokers 2 and 1 that broker 1 leads."""
     await scene.create(name, {0: [1, 2]})
     await scene.until_isr(name, {1, 2})
     assert set((await scene.operator.reassign({tp(name): [2, 1]})).values()) == {ErrorCode.none}
@@ -102,7 +102,7 @@ async def moved(scene: Scene, name: str) -> None:
     assert (await scene.state(name)).leader == 1
 
 
-async def test_l1_nothing_is_done_where_the_preferred_replica_leads(scene: Scene) -> None:
+async def test_l1_no_election_takes_place_where_the_preferred_replica_leads(scene: Scene) -> None:
     async with scene.row("L1"):
         await scene.create("l1", {0: [1, 2], 1: [2, 3]})
         before = await scene.state("l1")
@@ -111,7 +111,7 @@ async def test_l1_nothing_is_done_where_the_preferred_replica_leads(scene: Scene
         assert await scene.state("l1") == before
 
 
-async def test_l2_only_the_named_partition_moves_and_without_names_all_that_need_it(scene: Scene) -> None:
+async def test_l2_the_named_leader_moves_alone_and_without_names_all_that_need_it(scene: Scene) -> None:
     async with scene.row("L2"):
         for name in ("l2-a", "l2-b", "l2-c"):
             await moved(scene, name)
@@ -125,14 +125,14 @@ async def test_l3_an_unknown_partition_keeps_no_other_from_moving(scene: Scene) 
     async with scene.row("L3"):
         await moved(scene, "l3")
         missing = (ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
-        answer = await told(scene, PREFERRED, {"l3": [0, 9], "l3-unknown": [0]})
+        answer = await elect_with_texts(scene, PREFERRED, {"l3": [0, 9], "l3-unknown": [0]})
         assert (answer.pop("l3-9"), answer.pop("l3-unknown-0")) == (missing, missing)
         assert [error for error, _ in answer.values()] == [ErrorCode.none]
         assert (await scene.state("l3")).leader == 2
 
 
 async def test_l4_l5_l6_l7_elections_while_a_broker_is_dead(scene: Scene) -> None:
-    """2 was away while 3 alone was written to, and can hardly catch up; then 3 is killed."""
+    """Broker 2 was down while only broker 3 got records, and can hardly catch up; then broker 3 is killed."""
     stale = [f"l5-{number}" for number in range(5)]
     async with scene.row("L4 to L7", within_s=2 * SESSION_S):
         await scene.create("l4", {0: [DEAD, 1]}, ONE_ALONE)
@@ -154,7 +154,7 @@ async def test_l4_l5_l6_l7_elections_while_a_broker_is_dead(scene: Scene) -> Non
 
         strategy = "under strategy PreferredReplicaPartitionLeaderElectionStrategy"
         failed = (ErrorCode.preferred_leader_not_available, f"Failed to elect leader for partition l4-0 {strategy}")
-        assert await told(scene, PREFERRED, {"l4": [0]}) == {"l4-0": failed}
+        assert await elect_with_texts(scene, PREFERRED, {"l4": [0]}) == {"l4-0": failed}
         assert await elect(scene, UNCLEAN, {"l6": [0]}) == {"l6-0": ErrorCode.eligible_leaders_not_available}
         assert await elect(scene, UNCLEAN, {"l7": [0]}) == {"l7-0": ErrorCode.election_not_needed}
 
@@ -173,7 +173,7 @@ async def test_l4_l5_l6_l7_elections_while_a_broker_is_dead(scene: Scene) -> Non
 async def test_l8_bad_targets_are_refused_one_by_one_and_the_others_move(scene: Scene) -> None:
     async with scene.row("L8"):
         await scene.create("l8", {p: [1, 2] for p in range(5)})
-        targets = {0: [1, NOBODY], 1: [-1], 2: [1, 1], 3: [2, 3], 9: [1]}
+        targets = {0: [1, UNREGISTERED], 1: [-1], 2: [1, 1], 3: [2, 3], 9: [1]}
         answer = await scene.operator.reassign({tp("l8", p): target for p, target in targets.items()})
         assert answer == {
             **dict.fromkeys((tp("l8", p) for p in (0, 1, 2)), ErrorCode.invalid_replica_assignment),
@@ -186,7 +186,7 @@ async def test_l8_bad_targets_are_refused_one_by_one_and_the_others_move(scene: 
         assert [(await scene.assignment("l8", p)).replicas for p in (0, 1, 2, 4)] == [(1, 2)] * 4
 
 
-async def test_l9_nothing_is_listed_while_nothing_moves(scene: Scene) -> None:
+async def test_l9_without_a_reassignment_the_list_is_empty(scene: Scene) -> None:
     async with scene.row("L9"):
         await scene.create("l9", {0: [1]})
         assert await scene.operator.reassignments() == {}
@@ -208,7 +208,7 @@ L10: Final[Mapping[str, tuple[int, Sequence[Sequence[int]] | None, ErrorCode]]] 
     "duplicate brokers": (4, [[1, 1]], ErrorCode.invalid_replica_assignment),
     "unequal": (5, [[1, 2], [3]], ErrorCode.invalid_replica_assignment),
     "another factor": (4, [[1, 2, 3]], ErrorCode.invalid_replica_assignment),
-    "unknown broker": (4, [[1, NOBODY]], ErrorCode.invalid_replica_assignment),
+    "unknown broker": (4, [[1, UNREGISTERED]], ErrorCode.invalid_replica_assignment),
     "empty lists": (4, [[]], ErrorCode.invalid_replica_assignment),
     "no lists": (5, [], ErrorCode.invalid_replica_assignment),
 }
@@ -232,7 +232,7 @@ async def test_l10_bad_growth_is_refused_validated_or_not(scene: Scene) -> None:
         await scene.until_led("l10", 3, 0, {1, 3}, partition=3)
 
 
-async def test_l11_a_standby_creates_deletes_and_expands_nothing(scene: Scene) -> None:
+async def test_l11_a_standby_refuses_to_create_delete_and_expand_topics(scene: Scene) -> None:
     async with scene.row("L11"):
         await scene.create("l11", {0: [1]})
         active = await scene.waiting.active()
@@ -254,7 +254,7 @@ async def test_l11_a_standby_creates_deletes_and_expands_nothing(scene: Scene) -
 
 
 async def limit(scene: Scene, client: str, rate: float | None) -> None:
-    """A quota for a client id, by a broker; it is in force once a probe of that quota is refused."""
+    """Set a quota for a client id by a broker, and wait until it is in force."""
     for name in (client, f"{client}-probe"):
         entity = [{"entity_type": "client-id", "entity_name": name}]
         ops = [{"key": "controller_mutation_rate", "value": rate or 0.0, "remove": rate is None}]
@@ -271,8 +271,8 @@ async def limit(scene: Scene, client: str, rate: float | None) -> None:
     await scene.until_seen(in_force, "the quota is known")
 
 
-async def test_l12_what_exceeds_a_quota_is_refused_or_slowed_down(scene: Scene) -> None:
-    """Strict: from CreateTopics 6, DeleteTopics 5 and CreatePartitions 3 on. What overdraws the bucket passes."""
+async def test_l12_requests_beyond_a_quota_are_refused_or_throttled(scene: Scene) -> None:
+    """Requests are refused from CreateTopics 6, DeleteTopics 5 and CreatePartitions 3 on, and throttled before."""
     refused, fine = ErrorCode.throttling_quota_exceeded, ErrorCode.none
     async with scene.row("L12"):
         await limit(scene, "l12", 0.1)
@@ -309,7 +309,7 @@ async def test_l12_what_exceeds_a_quota_is_refused_or_slowed_down(scene: Scene) 
         assert (errors(answer.responses), bool(answer.throttle_time)) == ({"l12-e": fine}, False)
 
 
-async def test_l13_the_longest_name_works_and_confusing_ones_are_refused(scene: Scene) -> None:
+async def test_l13_the_longest_name_is_accepted_and_colliding_ones_are_refused(scene: Scene) -> None:
     longest, invalid = "l" * 249, ErrorCode.invalid_topic_exception
     async with scene.row("L13"):
         answer = await create(scene, placed(longest, p0=[1, 2]), topic("l" * 250), topic("l13.a_b"))
@@ -333,7 +333,7 @@ async def test_l14_no_feature_can_be_finalized(scene: Scene) -> None:
         assert await scene.operator.read("/feature") == before
 
 
-async def test_l15_producer_ids_come_in_blocks_that_nobody_shares(scene: Scene) -> None:
+async def test_l15_producer_ids_are_given_in_disjoint_blocks(scene: Scene) -> None:
     async with scene.row("L15"):
         epochs = {broker: await scene.operator.czxid(f"/brokers/ids/{broker}") for broker in (1, 2, 3)}
 
@@ -348,7 +348,7 @@ async def test_l15_producer_ids_come_in_blocks_that_nobody_shares(scene: Scene) 
         stale = {"broker_id": 1, "broker_epoch": epochs[1] - 1}
         answer = await call(scene, PRODUCER_IDS, 0, stale)
         assert answer.error_code is ErrorCode.stale_broker_epoch
-        answer = await call(scene, PRODUCER_IDS, 0, {"broker_id": NOBODY, "broker_epoch": 0})
+        answer = await call(scene, PRODUCER_IDS, 0, {"broker_id": UNREGISTERED, "broker_epoch": 0})
         assert answer.error_code is ErrorCode.broker_id_not_registered
 
 
@@ -356,7 +356,7 @@ async def test_a_refused_move_leaves_no_trace(scene: Scene) -> None:
     async with scene.row("L8, once more"):
         await scene.create("l8-trace", {0: [1, 2]})
         before = await scene.operator.read("/brokers/topics/l8-trace")
-        rows = [{"name": "l8-trace", "partitions": [{"partition_index": 0, "replicas": [NOBODY]}]}]
+        rows = [{"name": "l8-trace", "partitions": [{"partition_index": 0, "replicas": [UNREGISTERED]}]}]
         answer = await call(scene, MOVE, 0, {"topics": rows})
         assert answer.responses[0].partitions[0].error_code is ErrorCode.invalid_replica_assignment
         assert await scene.operator.read("/brokers/topics/l8-trace") == before

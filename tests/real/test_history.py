@@ -1,4 +1,4 @@
-"""The judge of who led and wrote what finds those that it is there for; this one needs no broker."""
+"""The reader of ZooKeeper's transaction log finds terms and writes outside of a term; this test needs no broker."""
 
 from controllerd.core.model import BrokerId, LeaderAndIsr
 from controllerd.dev.cluster import CHROOT
@@ -8,8 +8,8 @@ from controllerd.zk.codecs import ControllerZnode
 from tests.real.history import Term, registrations, states, terms, writers
 from tests.real.operator import tp
 
-BROKER, OURS, STRANGER = 11, 22, 33
-"""Sessions."""
+BROKER, OURS, OTHER = 11, 22, 33
+"""Ids of sessions."""
 ORDERS = tp("orders")
 
 
@@ -18,7 +18,7 @@ def logged(session_id: int, zxid: int, *operations: Logged) -> LoggedTransaction
 
 
 def won(session_id: int, zxid: int, epoch: int, node: int) -> LoggedTransaction:
-    """An election as a broker has it."""
+    """An election as a broker writes it."""
     holder = codecs.encode_controller(ControllerZnode(node, 0, None, -1))
     return logged(
         session_id,
@@ -29,52 +29,52 @@ def won(session_id: int, zxid: int, epoch: int, node: int) -> LoggedTransaction:
 
 
 def stated(session_id: int, zxid: int, epoch: int, *after: Logged) -> LoggedTransaction:
-    """A state under a controller epoch."""
+    """A partition state with this controller epoch."""
     one = BrokerId(1)
     state = codecs.encode_state(LeaderAndIsr(one, 3, (one,), epoch, 4))
     written = Logged("setData", CHROOT + paths.partition_state(ORDERS), state, 4)
     return logged(session_id, zxid, Logged("check", CHROOT + paths.CONTROLLER_EPOCH, version=epoch), written, *after)
 
 
-def test_terms_are_read_in_their_order_with_who_won_them() -> None:
+def test_terms_are_read_in_their_order_with_their_winners() -> None:
     history = [won(BROKER, 1, 1, 2), stated(BROKER, 2, 1), won(OURS, 3, 2, 2_000_000_000)]
 
     assert terms(history) == [Term(1, 2, BROKER), Term(2, 2_000_000_000, OURS)]
 
 
-def test_a_state_is_of_its_term_when_who_leads_wrote_it_in_its_own_epoch() -> None:
+def test_a_state_is_of_its_term_when_the_controller_of_that_term_wrote_it() -> None:
     history = [won(BROKER, 1, 1, 2), stated(BROKER, 2, 1)]
 
     assert [each.is_of_its_term for each in states(history)] == [True]
 
 
-def test_a_late_write_of_who_led_before_is_of_no_term() -> None:
+def test_a_late_write_of_an_earlier_controller_is_of_no_term() -> None:
     history = [won(BROKER, 1, 1, 2), won(OURS, 2, 2, 2_000_000_000), stated(BROKER, 3, 1), stated(BROKER, 4, 2)]
 
     assert [each.is_of_its_term for each in states(history)] == [False, False]
 
 
-def test_a_write_in_the_name_of_another_epoch_is_of_no_term() -> None:
+def test_a_write_with_another_epoch_is_of_no_term() -> None:
     assert [each.is_of_its_term for each in states([won(BROKER, 1, 1, 2), stated(BROKER, 2, 5)])] == [False]
 
 
 def test_a_state_before_any_election_is_of_no_term() -> None:
-    assert [each.is_of_its_term for each in states([stated(STRANGER, 1, 1)])] == [False]
+    assert [each.is_of_its_term for each in states([stated(OTHER, 1, 1)])] == [False]
 
 
-def test_what_was_refused_had_no_effect() -> None:
-    refused = stated(STRANGER, 2, 1, Logged("refused", error="BadVersionError"))
+def test_a_refused_transaction_has_no_effect() -> None:
+    refused = stated(OTHER, 2, 1, Logged("refused", error="BadVersionError"))
 
     assert list(states([won(BROKER, 1, 1, 2), refused])) == []
-    assert STRANGER not in writers([refused])
+    assert OTHER not in writers([refused])
 
 
 def test_a_session_that_only_checks_writes_nothing() -> None:
-    assert writers([logged(STRANGER, 1, Logged("check", CHROOT + paths.CONTROLLER, version=0))]) == {}
+    assert writers([logged(OTHER, 1, Logged("check", CHROOT + paths.CONTROLLER, version=0))]) == {}
 
 
 def test_sessions_of_brokers_are_known_by_their_registrations() -> None:
     registered = logged(BROKER, 1, Logged("create", f"{CHROOT}{paths.BROKER_IDS}/2", b"{}", ephemeral=True))
 
-    assert registrations([registered, stated(STRANGER, 2, 1)]) == {BROKER: 2}
+    assert registrations([registered, stated(OTHER, 2, 1)]) == {BROKER: 2}
     assert writers([registered]) == {BROKER: [f"{paths.BROKER_IDS}/2"]}

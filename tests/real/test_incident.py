@@ -1,4 +1,4 @@
-"""The report of a real incident agrees with what the producers wrote down."""
+"""The report of a real incident agrees with the records of the producers."""
 
 import asyncio
 import json
@@ -13,23 +13,23 @@ from markers import rewritten
 from tests.cli.running import controllerctl
 from tests.real.incident import FRAGILE, GIVES_UP_S, VICTIM, Failures, Incident, incident
 from tests.report.browser import find_chromium
-from tests.report.screenshot import pictures
+from tests.report.screenshot import screenshots
 
 SEEN: Final = "CONTROLLERD_INCIDENT_SEEN"
-"""Set to 1, the table and the pictures of this run become those of the documentation."""
+"""If set to 1, the table and the screenshots of this run become those of the documentation."""
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 TALLEST: Final = 1_800
-"""Pixels of the page that the pictures show."""
+"""The height of the screenshots in pixels."""
 SESSION_MS, SLACK_MS = 6_000, 3_000
-"""A broker's session with ZooKeeper, after which its death shows; and what clocks and clients take besides."""
+"""A broker's session timeout, after which its failure shows; and the inaccuracy of clocks and clients."""
 CLIENT_MS: Final = 5_000
-"""Until a client that was refused has asked for the new leader and been answered."""
+"""The time in which a refused client finds the new leader."""
 ORPHANS: Final = {("payments", partition) for partition, (broker,) in FRAGILE.items() if broker == VICTIM}
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real, pytest.mark.timeout(400)]
 
 
-async def test_the_report_of_a_broker_that_was_dead_for_a_minute_says_what_the_producers_saw(tmp_path: Path) -> None:
+async def test_the_report_of_a_broker_that_was_down_for_a_minute_agrees_with_the_producers(tmp_path: Path) -> None:
     out = tmp_path / "report"
     async with incident(tmp_path / "cluster") as seen:
         ended = await controllerctl("replay", "run", *map(str, seen.logs), "--out", str(out))
@@ -41,21 +41,21 @@ async def test_the_report_of_a_broker_that_was_dead_for_a_minute_says_what_the_p
     assert tables["violations"] == []
     if os.environ.get(SEEN) == "1":
         binary = find_chromium()
-        assert binary is not None, "no Chromium for the pictures"
-        shots = await pictures(binary, (out / "report.html").as_uri(), tallest=TALLEST)
+        assert binary is not None, "no Chromium for the screenshots"
+        shots = await screenshots(binary, (out / "report.html").as_uri(), tallest=TALLEST)
         await asyncio.to_thread(publish, table(lines), shots)
 
 
 def publish(text: str, shots: dict[str, bytes]) -> None:
-    """Write the table and the pictures of the documentation."""
+    """Write the table and the screenshots of the documentation."""
     page = DOCS / "replay.md"
     page.write_text(rewritten(page.read_text("utf-8"), "<!-- generated:incident -->", text), "utf-8")
-    for name, picture in shots.items():
-        (DOCS / name).write_bytes(picture)
+    for name, screenshot in shots.items():
+        (DOCS / name).write_bytes(screenshot)
 
 
 def orphans_agree(windows: list[dict[str, Any]], seen: Incident) -> list[str]:
-    """Partitions whose only replica was on the broker: no leader from its death until it is back."""
+    """Check partitions whose only replica was on the broker: they have no leader until it returns."""
     long = {(row["topic"], row["partition"]): row for row in windows if row["duration_us"] > SLACK_MS * 1000}
     assert long.keys() == ORPHANS
     assert {tp for tp in seen.failures if tp[0] == "payments"} == ORPHANS
@@ -76,7 +76,7 @@ def _orphan(tp: tuple[str, int], window: dict[str, Any], failed: Failures, kille
 
 
 def replicated_agree(changes: list[dict[str, Any]], windows: list[dict[str, Any]], seen: Incident) -> list[str]:
-    """Partitions with replicas elsewhere: records fail until the ISR is without the dead broker."""
+    """Check partitions with other replicas: records fail until the dead broker is out of the ISR."""
     shrunk = defaultdict[tuple[str, int], int](int)
     for row in changes:
         if row["topic"] == "orders" and VICTIM in row["before"] and VICTIM not in row["after"]:
@@ -104,7 +104,7 @@ def _after(failed: Failures, shrunk_ms: int) -> str:
 
 
 def table(lines: list[str]) -> str:
-    """The table of the documentation that this run makes."""
+    """The table of the documentation with the figures of this run."""
     head = (
         "| Partition | Without a leader (report) | Failed (producer) | The window begins, after the first that failed |"
         " Acknowledged again, after its end |\n| --- | --- | --- | --- | --- |\n"

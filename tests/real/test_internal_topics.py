@@ -1,4 +1,4 @@
-"""Topics that brokers create by themselves: they count controllerd among the brokers, and it never keeps a replica."""
+"""Topics that brokers auto-create with controllerd among the replicas: controllerd never keeps a replica."""
 
 import asyncio
 import json
@@ -25,11 +25,11 @@ OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 PARTITIONS_OF_INTERNAL = {OFFSETS: 4, TRANSACTIONS: 2}
 DELIVERY_S, READ_S = 60.0, 60.0
 REPLACED = "replaced controllerd in an assignment"
-WAITS = "topic waits for live brokers"
+WAITS = "kept topic waiting for live brokers"
 
 
 class Clients:
-    """librdkafka clients of the brokers, each on a thread; they create topics by merely using them."""
+    """librdkafka clients of the brokers, each on a thread, that auto-create the topics they use."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self._common = {"bootstrap.servers": cluster.bootstrap, "log_level": 2}
@@ -61,7 +61,7 @@ class Clients:
         producer.commit_transaction(DELIVERY_S)
 
     def read_as_group(self, topics: Sequence[str], expected: int) -> Counter[str]:
-        """What a consumer group reads of these topics from the beginning, committed at the end."""
+        """The records that a consumer group reads of these topics from the beginning, committed at the end."""
         settings = {"group.id": "story", "auto.offset.reset": "earliest", "enable.auto.commit": False}
         seen: Counter[str] = Counter()
         deadline = time.monotonic() + READ_S
@@ -76,14 +76,14 @@ class Clients:
 
 
 class Topics:
-    """What the topics must look like, and what controllerd wrote down about them."""
+    """The topics in ZooKeeper, and the log lines and audit records of controllerd about them."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self.cluster = cluster
         self.waiting = Waiting(cluster, print)
 
     async def until_whole_and_agreed(self) -> ZooKeeperView:
-        """All in sync, every broker and the audit log with what ZooKeeper has; gives that."""
+        """Wait until the ISRs are full and all brokers and the audit log agree with ZooKeeper; return its state."""
         await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
         await self.waiting.until(self.waiting.missing_agreement, "every broker shows what ZooKeeper has")
         active = await self.waiting.active()
@@ -103,7 +103,7 @@ class Topics:
         await self.waiting.until(missing, f"{len(partitions)} topics exist")
 
     async def until_waiting(self, partitions: int) -> None:
-        """As many partitions wait for live brokers as the status says."""
+        """Wait until the status counts so many partitions that wait for live brokers."""
         active = await self.waiting.active()
 
         async def missing() -> str | None:
@@ -168,7 +168,7 @@ async def test_controllerd_keeps_no_replica_of_topics_that_brokers_create(tmp_pa
         assert read == expected_values(names)
         replaced = await topics.logged(REPLACED)
         print(f"brokers chose controllerd in {[(line['topic'], line['partitions']) for line in replaced]}")
-        # Six partitions with three replicas each on four nodes: whatever the first node, controllerd is among them.
+        # Six partitions with three replicas each on four nodes always include controllerd.
         assert {str(line["topic"]) for line in replaced} >= set(names)
         assert await topics.rewritten() == {str(line["topic"]) for line in replaced}
 
@@ -181,7 +181,7 @@ async def test_topics_created_while_a_broker_is_down_wait_for_it_with_all_their_
     partitions = {**dict.fromkeys(names, 6), **PARTITIONS_OF_INTERNAL}
     async with cluster_of_brokers_that_create_topics(tmp_path) as topics:
         await topics.cluster.brokers[DEAD].kill()
-        await topics.waiting.until(topics.waiting.missing_agreement, "nobody counts on the dead broker")
+        await topics.waiting.until(topics.waiting.missing_agreement, "no broker shows the dead broker")
         clients = Clients(topics.cluster)
         working = asyncio.gather(
             asyncio.to_thread(clients.produce, names),
@@ -193,7 +193,7 @@ async def test_topics_created_while_a_broker_is_down_wait_for_it_with_all_their_
 
         view = await topics.cluster.view()
         assert all(len(assignment.replicas) == 3 for assignment in view.assignments.values())
-        assert not view.leaderships, "nothing is elected while a replica is on controllerd"
+        assert not view.leaderships, "no leader is elected while a replica is on controllerd"
         assert clients.delivered == Counter()
         chosen = {tp.topic for tp, a in view.assignments.items() if any(b in OUR_IDS for b in a.replicas)}
         assert chosen == set(partitions)

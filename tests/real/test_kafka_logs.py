@@ -1,4 +1,4 @@
-"""What stock brokers log under Kafka's own controller is read, and tells the windows that ZooKeeper's log tells."""
+"""The logs of stock brokers under Kafka's own controller have the same windows without leader as ZooKeeper's log."""
 
 import json
 from collections import Counter
@@ -21,25 +21,25 @@ from tests.real.operator import DELETE, tp
 
 
 class Bound(NamedTuple):
-    """How late, in milliseconds: half of the windows at most, and each of them on a busy machine."""
+    """The greatest delays in milliseconds: of half of the windows, and of each window on a busy machine."""
 
     half: int
     each: int
 
 
 NOTICED: Final = Bound(500, 2_000)
-"""From the end of a broker's session to the controller's line about it."""
+"""The delay from the end of a broker's session to the controller's line about it."""
 WRITTEN: Final = Bound(50, 1_000)
-"""From the state in ZooKeeper to the controller's line about it."""
+"""The delay from the state in ZooKeeper to the controller's line about it."""
 LED: Final = Bound(1_500, 10_000)
-"""From the state in ZooKeeper to the line of the broker that leads; one that has just started is slow at it."""
+"""The delay from the state in ZooKeeper to the line of the new leader; longer just after its start."""
 ROUNDING_MS: Final = 2
 UNKNOWN: Final = 0.005
 MOSTLY: Final = 0.7
 
 
 class Window(NamedTuple):
-    """A stretch without leader."""
+    """A window without a leader."""
 
     partition: tuple[str, int]
     start_ms: int
@@ -47,19 +47,19 @@ class Window(NamedTuple):
 
 
 class Measured:
-    """Windows by ZooKeeper's own log: nobody leads, or a broker that is not registered; until a deletion is asked."""
+    """Windows by ZooKeeper's own log: no leader or an unregistered one, and no request to delete the topic."""
 
     def __init__(self, transactions: Sequence[LoggedTransaction]) -> None:
         self._sessions = registrations(transactions)
         self._leaders: dict[tuple[str, int], int] = {}
         self._live: set[int] = set()
-        self._doomed: set[str] = set()
+        self._being_deleted: set[str] = set()
         self._open: dict[tuple[str, int], int] = {}
         self.windows: list[Window] = []
         for each in effective(transactions):
             for operation in each.operations:
                 self._apply(operation, each.session_id)
-            self._look(each.time_ms)
+            self._update_windows(each.time_ms)
         self.windows += [Window(partition, since, None) for partition, since in self._open.items()]
         self.windows.sort()
 
@@ -72,22 +72,22 @@ class Measured:
         elif head == paths.BROKER_IDS and operation.op == "create":
             self._live.add(int(name))
         elif head == DELETE and operation.op == "create":
-            self._doomed.add(name)
+            self._being_deleted.add(name)
         elif partition is not None and name == "state" and operation.op in WRITES:
             state = codecs.decode_state(partition, operation.data, 0)
             self._leaders[partition.topic, partition.partition] = state.leader
 
-    def _look(self, time_ms: int) -> None:
+    def _update_windows(self, time_ms: int) -> None:
         for partition, leader in self._leaders.items():
-            lacks = leader not in self._live and partition[0] not in self._doomed
+            lacks = leader not in self._live and partition[0] not in self._being_deleted
             if lacks and partition not in self._open:
                 self._open[partition] = time_ms
             elif not lacks and partition in self._open:
                 self.windows.append(Window(partition, self._open.pop(partition), time_ms))
 
 
-def told(facts: Iterable[Row]) -> list[Window]:
-    """Windows by the facts: from offline to the line of the broker that leads, or to the election without one."""
+def windows_of(facts: Iterable[Row]) -> list[Window]:
+    """Windows by the facts: from offline to the line of the new leader, or to the election without such a line."""
     ordered = sorted((row for row in facts if row["kind"] in {"partition_state", "leadership"}), key=_place)
     leads = {_election(row): _int(row["ts_ms"]) for row in facts if row["kind"] == "broker_leader"}
     open_since: dict[tuple[str, int], int] = {}
@@ -115,12 +115,14 @@ def _election(row: Row) -> tuple[object, ...]:
 
 
 def by_the_engine(logs: Sequence[Path], out: Path) -> list[Window]:
-    """Windows as an operator gets them."""
+    """Windows as the replay engine returns them to an operator."""
     engine = LocalEngine(processes=1)
     engine.ingest(Inputs(tuple(map(str, logs)), cluster="real"), str(out))
     rows = engine.tables(str(out), ["windows"])["windows"]
     assert {row["start_bound"] for row in rows} == {"not after"}
-    exact = [row["end_bound"] is None for row in rows]  # not so where a leader was replaced before it began
+    exact = [
+        row["end_bound"] is None for row in rows
+    ]  # the bound is missing where a leader was replaced before it started
     assert sum(exact) >= MOSTLY * len(exact), rows
     return sorted(Window((str(r["topic"]), _int(r["partition"])), _int(r["start_ms"]), _int(r["end_ms"])) for r in rows)
 
@@ -131,7 +133,7 @@ def _int(value: object) -> int:
 
 
 def distances(found: Sequence[Window], true: Sequence[Window]) -> tuple[list[int], list[int]]:
-    """How much later each window begins and ends than it truly did; they must be the same windows otherwise."""
+    """How much later each window begins and ends than the true one; the partitions must be the same."""
     assert [window.partition for window in found] == [window.partition for window in true]
     starts = [one.start_ms - other.start_ms for one, other in zip(found, true, strict=True)]
     assert [one.end_ms is None for one in found] == [other.end_ms is None for other in true]
@@ -143,7 +145,7 @@ def distances(found: Sequence[Window], true: Sequence[Window]) -> tuple[list[int
 
 
 def counted(facts: Iterable[Row]) -> Counter[str]:
-    """What the files had, over all of them."""
+    """The counts of all files together."""
     total: Counter[str] = Counter()
     for row in facts:
         if row["kind"] == "log_file":
@@ -151,8 +153,8 @@ def counted(facts: Iterable[Row]) -> Counter[str]:
     return total
 
 
-async def what_happens(cluster: LoggedCluster) -> None:
-    """Brokers die alone, in pairs and while they lead; partitions move; a topic is deleted; brokers shut down."""
+async def make_incidents(cluster: LoggedCluster) -> None:
+    """Kill brokers alone, in pairs and as leaders; move partitions; delete a topic; shut brokers down."""
     await cluster.create_topics()
     first = await cluster.controller()
     await cluster.kill(next(broker for broker in (1, 2, 3) if broker != first))
@@ -170,16 +172,16 @@ async def what_happens(cluster: LoggedCluster) -> None:
 @pytest.mark.kafka
 @pytest.mark.real
 @pytest.mark.timeout(400)
-async def test_real_logs_tell_the_windows_that_zookeeper_tells(tmp_path: Path) -> None:
+async def test_real_logs_have_the_windows_of_zookeepers_log(tmp_path: Path) -> None:
     async with open_logged_cluster(tmp_path) as cluster:
-        await what_happens(cluster)
+        await make_incidents(cluster)
         transactions = TransactionLog(cluster.zookeeper.data_directory).read_new()
         logs = cluster.logs()
         judge(logs, transactions, tmp_path / "replay")
 
 
 def judge(logs: Sequence[Path], transactions: Sequence[LoggedTransaction], out: Path) -> None:
-    """Everything is understood, and the windows are those of ZooKeeper within the bounds that the docs state."""
+    """Check that the lines are understood, and that the windows are those of ZooKeeper within the documented bounds."""
     facts = list(read_logs(logs))
     counts = counted(facts)
     print(dict(counts))
@@ -188,18 +190,18 @@ def judge(logs: Sequence[Path], transactions: Sequence[LoggedTransaction], out: 
     true = Measured(transactions).windows
     assert true
 
-    starts, ends = distances(told(facts), true)
+    starts, ends = distances(windows_of(facts), true)
     assert_within(NOTICED, starts)
     assert_within(LED, ends)
-    assert by_the_engine(logs, out) == told(facts)
+    assert by_the_engine(logs, out) == windows_of(facts)
 
     of_controllers = [row for row in facts if row["kind"] != "broker_leader"]
-    starts, ends = distances(told(of_controllers), true)
+    starts, ends = distances(windows_of(of_controllers), true)
     assert_within(WRITTEN, ends)
 
 
 def assert_within(bound: Bound, late_ms: Sequence[int]) -> None:
-    """None is early, none later than the bound, and half of them not nearly as late."""
+    """Check that no delay is negative or beyond the bound, and that the median is within the smaller bound."""
     assert min(late_ms) >= -ROUNDING_MS
     assert max(late_ms) <= bound.each, sorted(late_ms)
     assert median(late_ms) <= bound.half, sorted(late_ms)

@@ -27,8 +27,8 @@ NO_REBALANCE: Final = {"auto.leader.rebalance.enable": "false"}
 ALONE: Final = {"min.insync.replicas": "1"}
 
 
-class Scene:
-    """Three brokers that lead themselves, one of which is going to die."""
+class MetricsScene:
+    """Three brokers under the controller of one of them; another one is going to be killed."""
 
     def __init__(self, cluster: DevCluster, operator: Operator, directory: Path) -> None:
         self.cluster, self.operator, self.directory = cluster, operator, directory
@@ -38,7 +38,7 @@ class Scene:
         self._url = ""
 
     async def begin(self) -> None:
-        """Find out who leads, and choose a victim."""
+        """Find the controller, and choose the broker to kill."""
         await self.waiting.until(lambda: missing_broker_in_the_lead(self.cluster), "a broker leads")
         self.holder = next(iter((await self.cluster.metadata()).values())).controller_id
         self.victim = next(broker for broker in BROKER_IDS if broker != self.holder)
@@ -52,7 +52,7 @@ class Scene:
         await self.waiting.until(lambda: missing_broker_in_the_lead(self.cluster), f"every broker knows {topic}")
 
     async def lose_the_victim(self, offline: str) -> None:
-        """It dies, and this topic, which it had alone, has no leader any more."""
+        """Kill the victim, and wait until this topic, whose only replica it had, has no leader."""
         await self.cluster.brokers[self.victim].kill()
 
         async def missing() -> str | None:
@@ -66,7 +66,7 @@ class Scene:
         return await read_mbeans(self._url, self.directory)
 
     async def ours(self) -> Mapping[str, float]:
-        """What ``/metrics`` says; of a metric with labels any series."""
+        """The values of ``/metrics``; of a metric with labels, any series."""
         return await asyncio.to_thread(self._read)
 
     def _read(self) -> Mapping[str, float]:
@@ -74,8 +74,8 @@ class Scene:
             families = text_string_to_metric_families(answer.read().decode())
         return {sample.name: sample.value for family in families for sample in family.samples}
 
-    async def until_peer_says(self, name: str, value: float) -> Mapping[str, float]:
-        """Everything that the peer says, once this gauge has this value."""
+    async def until_peer_shows(self, name: str, value: float) -> Mapping[str, float]:
+        """The MBeans of the peer, once this gauge has this value."""
 
         async def missing() -> str | None:
             found = (await self.peer())[CONTROLLER + name]
@@ -86,13 +86,13 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+async def scene(tmp_path: Path) -> AsyncIterator[MetricsScene]:
     settings = {"CONTROLLERD__KAFKA__AUTO_LEADER_REBALANCE_ENABLE": "false"}
     async with brokers_first(tmp_path, overrides=NO_REBALANCE, settings=settings) as cluster:
         operator = Operator(cluster)
         await operator.open()
         try:
-            scene = Scene(cluster, operator, tmp_path)
+            scene = MetricsScene(cluster, operator, tmp_path)
             await scene.begin()
             yield scene
         finally:
@@ -100,12 +100,12 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 def gauges(found: Mapping[str, float]) -> dict[str, float]:
-    """Those of ``KafkaController`` that are of the cluster, and not of the moment."""
+    """The gauges of ``KafkaController`` about the cluster, without the state of the controller itself."""
     names = {name for name in found if name.startswith(CONTROLLER)} - {f"{CONTROLLER}controllerstate"}
     return {name.removeprefix(CONTROLLER): found[name] for name in sorted(names)}
 
 
-async def test_controllerd_says_of_a_cluster_what_the_built_in_controller_said(scene: Scene) -> None:
+async def test_controllerd_has_the_same_metrics_as_the_built_in_controller(scene: MetricsScene) -> None:
     lost, kept = scene.victim, [broker for broker in BROKER_IDS if broker != scene.victim]
     await scene.create("whole", kept, kept[::-1], kept)
     await scene.create("lonely", [lost], [lost])
@@ -113,21 +113,21 @@ async def test_controllerd_says_of_a_cluster_what_the_built_in_controller_said(s
     await scene.create("doomed", [lost, *kept], kept)
     await scene.lose_the_victim("lonely")
     await scene.operator.delete_topic("doomed")
-    said = await scene.until_peer_says("topicsineligibletodeletecount", 1)
+    expected = await scene.until_peer_shows("topicsineligibletodeletecount", 1)
 
     await scene.controller.start()
     assert await scene.controller.is_active()
 
     async def missing() -> str | None:
         ours = gauges(await scene.ours())
-        wrong = {name: (value, ours.get(name)) for name, value in gauges(said).items() if ours.get(name) != value}
+        wrong = {name: (value, ours.get(name)) for name, value in gauges(expected).items() if ours.get(name) != value}
         return f"(peer, ours): {wrong}" if wrong else None
 
     await scene.waiting.until(missing, "the gauges are those of the built-in controller", timeout_s=30)
-    print(gauges(said))
-    assert gauges(said)["offlinepartitionscount"] == 2
-    assert gauges(said)["preferredreplicaimbalancecount"] == 3  # the two without a leader among them
-    assert gauges(said)["replicastodeletecount"] >= 1
-    assert said.keys() - (await scene.ours()).keys() == set()  # every MBean of the peer has its metric
-    now_passive = await scene.until_peer_says("activecontrollercount", 0)
+    print(gauges(expected))
+    assert gauges(expected)["offlinepartitionscount"] == 2
+    assert gauges(expected)["preferredreplicaimbalancecount"] == 3  # the two without a leader among them
+    assert gauges(expected)["replicastodeletecount"] >= 1
+    assert expected.keys() - (await scene.ours()).keys() == set()  # every MBean of the peer has its metric
+    now_passive = await scene.until_peer_shows("activecontrollercount", 0)
     assert {name for name, value in gauges(now_passive).items() if value} == {"zkmigrationstate"}

@@ -1,6 +1,6 @@
-"""controllerd watches Kafka's own controller while brokers die, writes nothing, and would have done the same.
+"""controllerd observes Kafka's own controller while brokers fail, writes nothing, and would have elected the same.
 
-What was really elected is taken from ZooKeeper, and who wrote what from its transaction log: nothing from the observer.
+The real elections come from ZooKeeper, and the authors of writes from its transaction log, not from the observer.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from controllerd.dev.observe import ZooKeeperObserver
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.waiting import Waiting
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from controllerd.observer.causes import CauseKind, Unseen
+from controllerd.observer.causes import CauseKind, UnexplainedKind
 from controllerd.observer.report import CANNOT_BE_SEEN
 from controllerd.record.families.operators import ObservationRecord
 from controllerd.zk import paths
@@ -37,9 +37,9 @@ TOPIC, PARTITIONS = "orders", 6
 SESSION_MS: Final = 6_000
 OBSERVE: Final = {"CONTROLLERD__CONTROLLER__MODE": "observe"}
 BROKERS: Final = {
-    # Leaders move when a broker dies and not by the clock.
+    # Leaders move when a broker fails, and not by the rebalance.
     "auto.leader.rebalance.enable": "false",
-    # A broker that is paused falls out of ISRs long before its session ends.
+    # A paused broker is removed from ISRs long before its session expires.
     "zookeeper.session.timeout.ms": "12000",
     "replica.lag.time.max.ms": "3000",
 }
@@ -47,28 +47,28 @@ BROKERS: Final = {
 pytestmark = [pytest.mark.kafka, pytest.mark.real, pytest.mark.timeout(400)]
 
 
-class Held(NamedTuple):
-    """What a partition comes to: leader, leader epoch and ISR."""
+class Leadership(NamedTuple):
+    """The leader, leader epoch and ISR of a partition."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
 
 
-class Seen(NamedTuple):
-    """What the observer wrote down about a partition."""
+class ObservedPartition(NamedTuple):
+    """One partition of an audit record of the observer."""
 
     cause: str
     epoch: int
     tp: TopicPartition
-    before: Held
-    would: Held
-    after: Held
+    before: Leadership
+    would: Leadership
+    after: Leadership
     verdict: str
 
 
-class Watched:
-    """Three brokers that lead themselves, and an instance that watches them."""
+class ObservedCluster:
+    """Three brokers under the controller of one of them, and an observer instance."""
 
     def __init__(self, cluster: DevCluster, zookeeper: EmbeddedZooKeeper) -> None:
         self.cluster = cluster
@@ -77,12 +77,12 @@ class Watched:
         self._log = TransactionLog(zookeeper.data_directory)
         self._logged: list[LoggedTransaction] = []
         self.sessions: set[int] = set()
-        """Those that the observer had."""
+        """The sessions of the observer."""
 
     # -- the observer ------------------------------------------------------------------------------------------------
 
     async def status(self) -> dict[str, Any]:
-        """What the observer says about itself."""
+        """The status of the observer."""
         status = await self.observer.status()
         assert status is not None
         assert status["role"] == "observer"
@@ -96,12 +96,12 @@ class Watched:
         return int(holder["node_id"])
 
     async def follower_that_leads_most(self) -> int:
-        """Of the brokers whose controller does not lead the one with the most partitions."""
+        """The broker that leads most partitions among the brokers that are not the controller."""
         states, holder = (await self.cluster.view()).leaderships.values(), await self.holder()
         return max(BROKER_IDS, key=lambda broker: -1 if broker == holder else sum(s.leader == broker for s in states))
 
     async def observations(self) -> dict[str, Any]:
-        """What ``/v1/observations`` says."""
+        """The answer of ``/v1/observations``."""
         return await asyncio.to_thread(self._ask)
 
     def _ask(self) -> dict[str, Any]:
@@ -109,18 +109,18 @@ class Watched:
             observations: dict[str, Any] = json.load(answer)["observations"]
         return observations
 
-    async def seen(self) -> list[Seen]:
-        """Every partition that it wrote down, in that order."""
+    async def seen(self) -> list[ObservedPartition]:
+        """Every partition that the observer recorded, in that order."""
         directory = self.observer.audit_directory(await self.cluster.observer.cluster_id())
         return await asyncio.to_thread(_seen, directory)
 
-    # -- what happens ------------------------------------------------------------------------------------------------
+    # -- faults and requests -----------------------------------------------------------------------------------------
 
     async def replicas_catch_up(self) -> None:
-        """Every follower has asked its leader for records: acknowledged is what all replicas of an ISR have.
+        """Produce records, so that every follower has fetched: a record is acknowledged when all ISR members have it.
 
-        The ISR of a new partition is full before anybody has fetched, and a leader takes a follower that never fetched
-        for one that lags, however empty the log is. One that has everything stays in sync though it is dead.
+        The ISR of a new partition is full before any follower has fetched, and a leader treats a follower that never
+        fetched as lagging, even with an empty log. A follower with all records stays in sync though it is dead.
         """
         load = ProducerLoad(self.cluster.bootstrap, TOPIC, PARTITIONS, records_per_s=50, max_records=PARTITIONS)
         load.start()
@@ -131,38 +131,38 @@ class Watched:
         await self.waiting.until(missing, "each partition has a record")
         assert (await asyncio.to_thread(load.stop)).failures == []
 
-    async def dies(self, broker: int, *, is_asked: bool = False) -> list[Seen]:
-        """What was found about the end of a broker, by SIGKILL or by SIGTERM; it is started again afterwards."""
+    async def stop_broker(self, broker: int, *, is_controlled: bool = False) -> list[ObservedPartition]:
+        """Stop a broker by SIGKILL or by SIGTERM, return the records about its end, and start it again."""
         await self._all_is_judged()
         before, session_id = len(await self.seen()), self._session_of(broker)
-        end = self.cluster.brokers[broker].terminate if is_asked else self.cluster.brokers[broker].kill
+        end = self.cluster.brokers[broker].terminate if is_controlled else self.cluster.brokers[broker].kill
         await end()
 
         async def missing() -> str | None:
             await self.status()
-            judged = [row for row in (await self.seen())[before:] if row.cause == CauseKind.BROKER_DIED.value]
+            judged = [row for row in (await self.seen())[before:] if row.cause == CauseKind.BROKER_FAILED.value]
             return None if len(judged) >= PARTITIONS else f"{len(judged)} of {PARTITIONS} partitions are judged"
 
         await self.waiting.until(missing, f"the end of broker {broker} is judged")
         found = (await self.seen())[before:]
         print(f"broker {broker}: {dict(Counter((row.cause, row.verdict) for row in found))}")
-        judged = {row.tp: row for row in found if row.cause == CauseKind.BROKER_DIED.value}
+        judged = {row.tp: row for row in found if row.cause == CauseKind.BROKER_FAILED.value}
         await self._compare_states(judged)
-        if not is_asked:  # else leaders moved before its session ended, maybe between two looks
+        if not is_controlled:  # else leaders moved before its session ended, maybe between two observations
             await self._compare_writes(judged, session_id)
         await self.cluster.brokers[broker].start()
         await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
         return found
 
-    async def _compare_states(self, judged: Mapping[TopicPartition, Seen]) -> None:
-        """Ours would have left each partition as Kafka's controller has left it."""
+    async def _compare_states(self, judged: Mapping[TopicPartition, ObservedPartition]) -> None:
+        """Check that controllerd would have left each partition as Kafka's controller has left it."""
         view = await self.cluster.view()
-        real = {one: Held(state.leader, state.leader_epoch, state.isr) for one, state in view.leaderships.items()}
+        real = {one: Leadership(state.leader, state.leader_epoch, state.isr) for one, state in view.leaderships.items()}
         assert {one: row.would for one, row in judged.items()} == real
-        print(f"  {len(real)} partitions are as ours would have left them")
+        print(f"  {len(real)} partitions are as controllerd would have left them")
 
-    async def _compare_writes(self, judged: Mapping[TopicPartition, Seen], session_id: int) -> None:
-        """Ours would have written the states that Kafka's controller wrote, in the term in which it did."""
+    async def _compare_writes(self, judged: Mapping[TopicPartition, ObservedPartition], session_id: int) -> None:
+        """Check that controllerd would have written the states that Kafka's controller wrote, in the same term."""
         since = ended(self._read_log(), session_id)
         written = [each for each in states(self._logged) if each.zxid > since]
         assert {one for one, row in judged.items() if row.would != row.before} == {each.tp for each in written}
@@ -170,8 +170,8 @@ class Watched:
         assert all(each.is_of_its_term for each in written)
         print(f"  {len(written)} writes after the end of its session, in epoch {terms(self._logged)[-1].epoch}")
 
-    async def leaders_go_home(self) -> None:
-        """A tool asks for preferred leaders: that leaders moved is seen, and for what reason is not."""
+    async def elect_preferred_leaders(self) -> None:
+        """Request preferred leaders: the observer sees that leaders moved, but not the reason."""
         await self._all_is_judged()
         before, view = len(await self.seen()), await self.cluster.view()
         preferred = {one: assignment.replicas[0] for one, assignment in view.assignments.items()}
@@ -182,7 +182,9 @@ class Watched:
         assert answer.error_code is ErrorCode.none
 
         async def missing() -> str | None:
-            moved = {row.tp: row for row in (await self.seen())[before:] if row.cause == Unseen.LEADER_MOVED.value}
+            moved = {
+                row.tp: row for row in (await self.seen())[before:] if row.cause == UnexplainedKind.LEADER_MOVED.value
+            }
             return None if moved.keys() == away else f"{sorted(moved)} are seen to have moved, not {sorted(away)}"
 
         await self.waiting.until(missing, "moved leaders are seen")
@@ -191,10 +193,10 @@ class Watched:
         assert {row.verdict for row in moved} == {"not judged"}
         print(f"preferred leaders asked for: {len(moved)} leaders moved, none of them judged")
 
-    async def falls_behind(self, broker: int) -> None:
-        """A follower stands still until leaders have put it out of their ISRs, and goes on within its session.
+    async def pause_follower(self, broker: int) -> None:
+        """Pause a follower until leaders have removed it from their ISRs, and resume it within its session.
 
-        Under load: who lacks nothing is in sync however long it is silent.
+        This needs load: a follower that lacks no record stays in sync for any time.
         """
         real = self.cluster.brokers[broker]
         assert isinstance(real, RealBroker)
@@ -212,7 +214,7 @@ class Watched:
         try:
             await self.waiting.until(lambda: self._missing_records(load), "the load runs")
             real.pause()
-            await self.waiting.until(missing, f"broker {broker} is in nobody's ISR")
+            await self.waiting.until(missing, f"broker {broker} is in no ISR")
         finally:
             real.resume()
             result = await asyncio.to_thread(load.stop)
@@ -224,9 +226,9 @@ class Watched:
         return None if load.acknowledged > PARTITIONS else "records are not acknowledged"
 
     async def _all_is_judged(self) -> None:
-        """Wait for a look that began after now, too: what happened since the last one is not awaited yet.
+        """Wait until an observation that began after now is compared: events since the last one are not awaited yet.
 
-        One may be under way, the next one begins later, and when there is a third the second was compared.
+        One observation may be under way, the next one begins later, and with the third the second was compared.
         """
         looks = (await self.observations())["looks"] + 3
 
@@ -239,7 +241,7 @@ class Watched:
         await self.waiting.until(missing, "all that happened before is judged")
 
     async def _missing_unjudged(self, partitions: Collection[TopicPartition]) -> str | None:
-        changed = {row.tp for row in await self.seen() if row.cause == Unseen.ISR_CHANGED.value}
+        changed = {row.tp for row in await self.seen() if row.cause == UnexplainedKind.ISR_CHANGED.value}
         lacking = set(partitions) - changed
         return f"{sorted(lacking)} did not change" if lacking else None
 
@@ -253,7 +255,7 @@ class Watched:
         return [session for session, owner in registrations(self._read_log()).items() if owner == broker][-1]
 
     async def judge_writes(self) -> None:
-        """Nothing was written by the observer's session, and everything that was by sessions of others."""
+        """Check that the observer's session wrote nothing, and that other sessions wrote everything."""
         await self.status()
         assert await self.observer.process.terminate() == 0
         logged = self._read_log()
@@ -271,28 +273,28 @@ class Watched:
         )
 
 
-def _seen(directory: Path) -> list[Seen]:
+def _seen(directory: Path) -> list[ObservedPartition]:
     records = (record for _, record in AuditReader(directory) if isinstance(record, ObservationRecord))
     return [row for record in records for row in _rows(record)]
 
 
-def _rows(record: ObservationRecord) -> list[Seen]:
-    def held(leaders: list[int], epochs: list[int], isrs: list[list[int]]) -> list[Held]:
-        return [Held(leader, epoch, tuple(isr)) for leader, epoch, isr in zip(leaders, epochs, isrs, strict=True)]
+def _rows(record: ObservationRecord) -> list[ObservedPartition]:
+    def leaderships_of(leaders: list[int], epochs: list[int], isrs: list[list[int]]) -> list[Leadership]:
+        return [Leadership(leader, epoch, tuple(isr)) for leader, epoch, isr in zip(leaders, epochs, isrs, strict=True)]
 
     columns = (
         [tp(*one) for one in zip(record.topics, record.partitions, strict=True)],
-        held(record.leaders_before, record.leader_epochs_before, record.isrs_before),
-        held(record.leaders_would, record.leader_epochs_would, record.isrs_would),
-        held(record.leaders_after, record.leader_epochs_after, record.isrs_after),
+        leaderships_of(record.leaders_before, record.leader_epochs_before, record.isrs_before),
+        leaderships_of(record.leaders_would, record.leader_epochs_would, record.isrs_would),
+        leaderships_of(record.leaders_after, record.leader_epochs_after, record.isrs_after),
         record.verdicts,
     )
-    return [Seen(record.cause, record.controller_epoch, *row) for row in zip(*columns, strict=True)]
+    return [ObservedPartition(record.cause, record.controller_epoch, *row) for row in zip(*columns, strict=True)]
 
 
 @asynccontextmanager
-async def watched_brokers(directory: Path) -> AsyncIterator[Watched]:
-    """A topic that all three brokers have, led by all of them, and an observer that was just started."""
+async def watched_brokers(directory: Path) -> AsyncIterator[ObservedCluster]:
+    """Three brokers with a topic that each of them has and leads in part, and an observer that has just started."""
     async with AsyncExitStack() as stack:
         zookeeper = await stack.enter_async_context(EmbeddedZooKeeper(directory / "zookeeper"))
         connect = f"{zookeeper.connect}{CHROOT}"
@@ -306,7 +308,7 @@ async def watched_brokers(directory: Path) -> AsyncIterator[Watched]:
             FIRST_NODE_ID, connect, home, session_timeout_ms=SESSION_MS, when_broker_holds="standby", settings=OBSERVE
         )
         stack.push_async_callback(observer.close)
-        watched = Watched(DevCluster("kafka", directory, zookeeper, tools, brokers, [observer]), zookeeper)
+        watched = ObservedCluster(DevCluster("kafka", directory, zookeeper, tools, brokers, [observer]), zookeeper)
         assignments = {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)}
         await tools.create_topic(TOPIC, assignments, {"min.insync.replicas": "2"})
         await watched.waiting.until(watched.waiting.missing_isr, "the ISRs are full")
@@ -315,42 +317,42 @@ async def watched_brokers(directory: Path) -> AsyncIterator[Watched]:
         yield watched
 
 
-async def test_would_be_elections_are_those_of_kafkas_controller_and_nothing_is_written(tmp_path: Path) -> None:
+async def test_the_dry_run_elects_like_kafkas_controller_and_nothing_is_written(tmp_path: Path) -> None:
     async with watched_brokers(tmp_path) as watched:
         holder = await watched.holder()
         other = next(broker for broker in BROKER_IDS if broker != holder)
-        died_as_here = (CauseKind.BROKER_DIED.value, "equal")
+        failure_with_equal_elections = (CauseKind.BROKER_FAILED.value, "equal")
 
-        found = await watched.dies(other)
-        assert Counter((row.cause, row.verdict) for row in found) == {died_as_here: PARTITIONS}
+        found = await watched.stop_broker(other)
+        assert Counter((row.cause, row.verdict) for row in found) == {failure_with_equal_elections: PARTITIONS}
 
-        # The next controller may be seen to take over after the broker is seen to be gone: that is a cause of its own.
-        found = await watched.dies(holder)
+        # The observer may see the takeover after the broker is gone: the failover is a cause of its own.
+        found = await watched.stop_broker(holder)
         counted = Counter((row.cause, row.verdict) for row in found)
-        assert counted[died_as_here] == PARTITIONS
-        assert counted.keys() <= {died_as_here, (CauseKind.FAILOVER.value, "equal")}
+        assert counted[failure_with_equal_elections] == PARTITIONS
+        assert counted.keys() <= {failure_with_equal_elections, (CauseKind.FAILOVER.value, "equal")}
         assert await watched.holder() != holder
 
-        found = await watched.dies(await watched.follower_that_leads_most(), is_asked=True)
+        found = await watched.stop_broker(await watched.follower_that_leads_most(), is_controlled=True)
         assert {row.verdict for row in found} <= {"equal", "not judged"}
 
-        await watched.leaders_go_home()
-        await watched.falls_behind(await watched.follower_that_leads_most())
+        await watched.elect_preferred_leaders()
+        await watched.pause_follower(await watched.follower_that_leads_most())
 
         await judge_the_report(watched)
         await watched.judge_writes()
 
 
-async def judge_the_report(watched: Watched) -> None:
-    """Nothing was decided otherwise, and what cannot be judged is named, AlterPartition before all."""
+async def judge_the_report(watched: ObservedCluster) -> None:
+    """Check that no decision differs, and that the report names the causes that it cannot judge."""
     report = await watched.observations()
     totals = {(row["cause"], row["ruling"]): row["partitions"] for row in report["totals"]}
     print(f"{report['looks']} looks, {report['torn']} torn: {totals}")
     assert {ruling for _, ruling in totals} <= {"equal", "unclear", "not judged"}
     assert {cause for cause, ruling in totals if ruling == "not judged"} <= set(report["not_judged"])
-    assert totals[Unseen.ISR_CHANGED.value, "not judged"] > 0
-    assert (Unseen.ISR_CHANGED.value, "equal") not in totals
-    assert report["not_judged"] == [kind.value for kind in Unseen]
+    assert totals[UnexplainedKind.ISR_CHANGED.value, "not judged"] > 0
+    assert (UnexplainedKind.ISR_CHANGED.value, "equal") not in totals
+    assert report["not_judged"] == [kind.value for kind in UnexplainedKind]
     assert report["cannot_be_seen"] == list(CANNOT_BE_SEEN)
     assert report["would_refuse"] is None
 

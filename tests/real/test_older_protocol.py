@@ -1,7 +1,7 @@
-"""Brokers that speak an older protocol among each other (scenarios.md, G5 and J7), under load.
+"""Brokers with an older inter.broker.protocol.version (scenarios.md, G5 and J7), under load.
 
-Below 2.7 they do not ask the controller for a change of an ISR but write it themselves and notify it, and they do not
-look at finalized features, of which a broker of 3.9 would die here.
+Below 2.7, leaders write ISRs themselves and notify the controller, and brokers do not check finalized features, at
+which a broker of 3.9 would stop here.
 """
 
 from collections.abc import AsyncIterator
@@ -29,20 +29,20 @@ FEATURE: Final = "/feature"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def old(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """All of 2.6, controllerd too."""
+    """Brokers and controllerd with protocol version 2.6."""
     async with open_scene(tmp_path_factory.mktemp("old"), overrides=OLD, settings=AS_OLD) as scene:
         yield scene
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mixed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """Brokers of 2.6 under a controller that is configured for 3.9."""
+    """Brokers with protocol version 2.6 under a controller that is configured for 3.9."""
     async with open_scene(tmp_path_factory.mktemp("mixed"), overrides=OLD, settings=AS_NEW) as scene:
         yield scene
 
 
 async def move(scene: Scene, topic: str) -> None:
-    """As G1, and nobody asked for a change of an ISR."""
+    """Move a partition as in G1, and check that no leader sent AlterPartition."""
     await scene.create(topic, {0: [1]}, ONE_ALONE)
     async with scene.load_on(topic):
         await scene.operator.reassign_by_znode({tp(topic): [2]})
@@ -74,10 +74,10 @@ async def test_j7_a_broker_that_does_not_know_a_finalized_feature_is_not_live(mi
         await mixed.broker(3).start()
 
         async def left_out() -> bool:
-            told = await mixed.cluster.metadata()
-            return all(3 not in told[who].brokers for who in ("broker 1", "broker 2"))
+            metadata = await mixed.cluster.metadata()
+            return all(3 not in metadata[broker].brokers for broker in ("broker 1", "broker 2"))
 
-        await mixed.until_seen(left_out, "the others are not told of the broker")
+        await mixed.until_seen(left_out, "the others do not show the broker")
         await mixed.until_isr("j7", [1, 2])
         await mixed.until_isr("j7", [1, 2], partition=1)
         await mixed.until_acknowledged_again()

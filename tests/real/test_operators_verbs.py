@@ -1,6 +1,6 @@
-"""What operators hold back, on stock brokers: a throttled reassignment that leaves nothing behind, a drained broker.
+"""A throttled reassignment and a drained broker, on stock brokers.
 
-The controller runs in the test's own process, so that events can be put before it.
+The controller runs in the test's own process, so that the test can put events into its queue.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from controllerd.config.load import load_config
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
-from controllerd.daemon.node import Node, open_node
+from controllerd.daemon.node import ControllerNode, open_node
 from controllerd.dev.cluster import DevCluster, open_cluster
 from controllerd.identity import claim_data_dir
 from events.cluster import Takeover
@@ -34,12 +34,12 @@ BYTES: Final = 3_000_000
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LISTS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 OURS: Final = {"min.insync.replicas": "1"}
-"""What the topics are configured for by somebody else, and stay."""
+"""Configurations of the topics that the controller must keep."""
 T, D = TopicPartition("t", 0), TopicPartition("d", 0)
 
 
 @asynccontextmanager
-async def leading(cluster: DevCluster, directory: Path) -> AsyncIterator[Node]:
+async def leading(cluster: DevCluster, directory: Path) -> AsyncIterator[ControllerNode]:
     """A controller in this process that has taken the role from a broker."""
     given: dict[str, object] = {
         "zookeeper.connect": cluster.connect,
@@ -47,7 +47,7 @@ async def leading(cluster: DevCluster, directory: Path) -> AsyncIterator[Node]:
         "node.data_dir": str(directory),
         "kafka.listeners": ["PLAINTEXT://127.0.0.1:0"],
         "http.listen": "127.0.0.1:0",
-        "kafka.auto_leader_rebalance_enable": False,  # leaders go home when they are told to
+        "kafka.auto_leader_rebalance_enable": False,  # preferred leaders are elected on request alone
     }
     with claim_data_dir(directory) as identity:
         async with open_node(load_config(None, {}, given), identity) as node:
@@ -74,13 +74,13 @@ def produce(bootstrap: str) -> None:
 
 
 async def configs(operator: Operator) -> list[Mapping[str, str]]:
-    """Of the three brokers and the topic."""
+    """The configurations of the three brokers and the topic."""
     paths = [f"/config/{entity}" for entity in ("brokers/1", "brokers/2", "brokers/3", "topics/t")]
     return [(await operator.read(path))["config"] if await operator.exists(path) else {} for path in paths]
 
 
-async def throttled_move(node: Node, operator: Operator) -> None:
-    """Slowly at first, as nobody would catch up so; then fast, and all of it is gone at the end."""
+async def throttled_move(node: ControllerNode, operator: Operator) -> None:
+    """Throttle a reassignment until it cannot catch up, then raise the rate; no throttle is left at the end."""
     call, target = node.instance.queue.call, (BrokerId(1), BrokerId(3))
     reply = await call(ThrottleReassignments(SLOW, {T: target}, "ann"))
     assert reply == ThrottleReply((BrokerId(1), BrokerId(2), BrokerId(3)), ("t",))
@@ -101,12 +101,12 @@ async def throttled_move(node: Node, operator: Operator) -> None:
     assert not await operator.exists("/controllerd/throttle")
 
 
-async def drained(node: Node) -> None:
-    """Others lead what broker 1 led, and it follows in sync."""
+async def drained(node: ControllerNode) -> None:
+    """Drain broker 1: other brokers lead its partitions, and it stays in sync."""
     reply = await node.instance.queue.call(DrainBroker(BrokerId(1), leaders_only=True, reason="a test", by="ann"))
 
     assert set(reply.moved) == {T, D}
-    await until(lambda: "drain-1" in node.snapshot.pauses)  # the answer comes before the picture of it
+    await until(lambda: "drain-1" in node.snapshot.pauses)  # the answer comes before the snapshot has it
     view = node.snapshot.partition(D)
     assert view is not None
     assert view.leadership is not None
@@ -114,7 +114,7 @@ async def drained(node: Node) -> None:
     assert list(node.snapshot.pauses) == ["drain-1"]
 
 
-async def test_a_throttle_is_set_obeyed_and_removed_and_a_broker_is_drained(tmp_path: Path) -> None:
+async def test_a_throttle_is_set_applied_and_removed_and_a_broker_is_drained(tmp_path: Path) -> None:
     overrides = dict.fromkeys((1, 2, 3), SMALL_FETCHES)
     async with (
         open_cluster("kafka", tmp_path, print, instances=0, overrides=overrides) as cluster,

@@ -1,4 +1,4 @@
-"""The role goes from a broker to controllerd and back, under load, and nothing that was acknowledged is lost."""
+"""The role moves from a broker to controllerd and back under load, and no acknowledged record is lost."""
 
 import asyncio
 import time
@@ -21,8 +21,8 @@ RESIGNATION_S = 2.0
 TAKEOVER = ["setData", "delete", "create"], ["/controller_epoch", "/controller", "/controller"]
 
 
-class Story:
-    """Changes of the role under load, each judged when all is well again."""
+class RoleChanges:
+    """Changes of the role under load, each checked when the cluster is whole again."""
 
     def __init__(self, cluster: DevCluster, load: ProducerLoad) -> None:
         self.cluster, self.load = cluster, load
@@ -30,7 +30,7 @@ class Story:
         self.controller = cluster.controllers[0]
 
     async def step(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
-        """Let the role change hands and hold the worst gap between acknowledgements against the allowance."""
+        """Change the role, and compare the worst gap between acknowledgements with the allowance."""
         since = time.monotonic()
         await change()
         await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
@@ -48,7 +48,7 @@ class Story:
         await self.waiting.until(missing, "records are acknowledged again")
 
     async def controllerd_takes_over(self) -> None:
-        """controllerd comes and takes the role from the broker that holds it."""
+        """Start controllerd, which takes the role from the broker that holds it."""
         epoch = await self.epoch()
         await self.controller.start()
         assert await self.controller.is_active()
@@ -56,8 +56,8 @@ class Story:
         await self.waiting.until(self.missing_audit, "the audit log folds to ZooKeeper")
         assert await self.epoch() == epoch + 1
 
-    async def controllerd_goes(self) -> None:
-        """controllerd resigns on SIGTERM, and a broker takes the role."""
+    async def controllerd_resigns(self) -> None:
+        """Stop controllerd by SIGTERM: it resigns, and a broker takes the role."""
         epoch, since = await self.epoch(), time.monotonic()
         assert await self.controller.process.terminate() == 0
         took = time.monotonic() - since
@@ -81,17 +81,17 @@ class Story:
 
 
 @asynccontextmanager
-async def under_load(cluster: DevCluster) -> AsyncIterator[Story]:
+async def under_load(cluster: DevCluster) -> AsyncIterator[RoleChanges]:
     """A topic that the brokers' own controller started, and a producer that writes to it throughout."""
     load = ProducerLoad(cluster.bootstrap, TOPIC, PARTITIONS, records_per_s=250)
-    story = Story(cluster, load)
+    changes = RoleChanges(cluster, load)
     assignments = {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)}
     await cluster.observer.create_topic(TOPIC, assignments, {"min.insync.replicas": "2"})
-    await story.waiting.until(story.missing_broker_in_the_lead, "the brokers lead themselves")
+    await changes.waiting.until(changes.missing_broker_in_the_lead, "the brokers lead themselves")
     load.start()
     try:
-        await story.until_acknowledged_again()
-        yield story
+        await changes.until_acknowledged_again()
+        yield changes
     finally:
         await asyncio.to_thread(load.stop)
 
@@ -99,22 +99,22 @@ async def under_load(cluster: DevCluster) -> AsyncIterator[Story]:
 @pytest.mark.kafka
 @pytest.mark.real
 @pytest.mark.timeout(240)
-async def test_the_role_changes_hands_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
-    async with brokers_first(tmp_path) as cluster, under_load(cluster) as story:
-        await story.step("controllerd takes over from a broker", story.controllerd_takes_over)
-        await story.step("controllerd goes on SIGTERM", story.controllerd_goes)
-        await story.step("controllerd takes over again", story.controllerd_takes_over)
+async def test_the_role_changes_hands_under_load_and_no_record_is_lost(tmp_path: Path) -> None:
+    async with brokers_first(tmp_path) as cluster, under_load(cluster) as changes:
+        await changes.step("controllerd takes over from a broker", changes.controllerd_takes_over)
+        await changes.step("controllerd resigns on SIGTERM", changes.controllerd_resigns)
+        await changes.step("controllerd takes over again", changes.controllerd_takes_over)
 
-        result = await asyncio.to_thread(story.load.stop)
+        result = await asyncio.to_thread(changes.load.stop)
         consumed = await asyncio.to_thread(consume_all, cluster.bootstrap, TOPIC)
         checked = verify(result.acknowledged, consumed)
         print(f"{len(result.acknowledged)} acknowledged, {len(consumed)} consumed: {checked}")
         assert checked.ok
         assert not result.failures
 
-        await story.waiting.until(story.waiting.missing_agreement, "every broker shows what ZooKeeper has")
-        await story.waiting.until(story.missing_audit, "the audit log folds to ZooKeeper")
-        log = await story.audit_log()
+        await changes.waiting.until(changes.waiting.missing_agreement, "every broker shows what ZooKeeper has")
+        await changes.waiting.until(changes.missing_audit, "the audit log folds to ZooKeeper")
+        log = await changes.audit_log()
         assert role_changes(log) == [("elected", 2), ("resigned", 2), ("elected", 4)]
         assert elections(log) == [TAKEOVER, TAKEOVER]
 

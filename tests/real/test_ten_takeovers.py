@@ -1,7 +1,7 @@
-"""Ten times from a broker's own controller to controllerd and back, by an operator's commands, under load.
+"""The role moves ten times from a broker's own controller to controllerd and back, by commands, under load.
 
-In each term the controller of the moment creates a topic and moves the leader of a partition that is written to. At the
-end ZooKeeper's own transaction log says who led when, and that nobody else decided anything.
+In each term, the controller of that term creates a topic and moves the leader of a partition under load. At the end,
+ZooKeeper's own transaction log proves the terms, and that no other controller wrote a state.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from tests.real.trial import PARTITIONS, RECORDS_PER_S, TOPIC, Trial
 
 ROUNDS: Final = 10
 PLAIN: Final = "plain"
-"""Written to without idempotence, one request after the other."""
+"""A topic whose producer is not idempotent and sends one request after the other."""
 PATIENCE: Final = ms(30_000)
 PREFERRED: Final = 0
 ASSIGNMENTS: Final = {p: [1 + (p + i) % 3 for i in range(3)] for p in range(PARTITIONS)}
-NOBODY_REBALANCES: Final = {"auto.leader.rebalance.enable": "false"}
+BROKERS_WITHOUT_REBALANCE: Final = {"auto.leader.rebalance.enable": "false"}
 
 
 class Handovers(Trial):
@@ -49,7 +49,7 @@ class Handovers(Trial):
         )
         self.began_at = 0.0
         self.moved = 0
-        """Leaders that were moved so far, round the partitions of the topic."""
+        """The number of leaders moved so far; it selects the next partition of the topic."""
 
     async def begin(self) -> None:
         """A broker leads, controllerd stands by, and both loads run."""
@@ -64,18 +64,18 @@ class Handovers(Trial):
         await self.until_acknowledged_again()
 
     async def step(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
-        """Let something happen, and hold the worst gap of both loads against the allowance."""
+        """Make a change, and compare the worst gap of both loads with the allowance."""
         since = time.monotonic()
         await change()
         await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
         await self.until_acknowledged_again()
         gaps = [load.result.worst_gap_s(since_s=since) for load in (self.load, self.plain)]
-        told = " and ".join(f"{gap:.2f} s" for gap in gaps)
-        print(f"{name}: worst gaps {told}, whole after {time.monotonic() - since:.1f} s")
+        gap_texts = " and ".join(f"{gap:.2f} s" for gap in gaps)
+        print(f"{name}: worst gaps {gap_texts}, whole after {time.monotonic() - since:.1f} s")
         assert max(gaps) <= WORST_GAP_S, name
 
     async def until_acknowledged_again(self) -> None:
-        """Both loads get on."""
+        """Wait until records of both loads are acknowledged again."""
         before = self.plain.acknowledged
         await super().until_acknowledged_again()
 
@@ -84,15 +84,15 @@ class Handovers(Trial):
 
         await self.waiting.until(missing, "records without idempotence are acknowledged again")
 
-    # -- what happens in a round -------------------------------------------------------------------------------------
+    # -- the steps of a round ----------------------------------------------------------------------------------------
 
     async def take_over(self) -> None:
-        """``controllerctl takeover``, and the audit log shows it."""
+        """Run ``controllerctl takeover``, and wait until the audit log shows it."""
         await self.handover.take_over()
         await self.waiting.until(self.missing_audit, "the audit log folds to ZooKeeper")
 
     async def act(self) -> None:
-        """Whoever leads creates a topic, and moves the leader of a partition that is written to."""
+        """Let the present controller create a topic and move the leader of a partition under load."""
         leader, epoch = await self.handover.leads(), await self.epoch()
         port = self.handover.controller.kafka_port if leader == FIRST_NODE_ID else self.cluster.brokers[leader]
         await self._create(port.port, f"made-in-{epoch}", epoch)
@@ -127,10 +127,10 @@ class Handovers(Trial):
         now = (await self.cluster.view()).assignments[tp(TOPIC, partition)]
         return None if now.replicas == replicas and not now.is_being_reassigned else f"it is {now}"
 
-    # -- what must hold at the end -----------------------------------------------------------------------------------
+    # -- checks at the end -------------------------------------------------------------------------------------------
 
     async def judge_loads(self) -> None:
-        """Nothing that was acknowledged is lost, and everything is in order; with idempotence nothing is twice."""
+        """Check that no acknowledged record is lost or out of order, and with idempotence that none is duplicated."""
         for name, load in ((TOPIC, self.load), (PLAIN, self.plain)):
             result = await asyncio.to_thread(load.stop)
             consumed = await asyncio.to_thread(consume_all, self.cluster.bootstrap, name)
@@ -141,7 +141,7 @@ class Handovers(Trial):
             assert (result.failures, result.fatal_error) == ([], None), name
 
     def judge_history(self) -> None:
-        """By ZooKeeper's log: epochs rise one by one, each has one controller, and only that one wrote states in it."""
+        """Check by ZooKeeper's log: epochs rise one by one, and only the controller of an epoch wrote states in it."""
         assert isinstance(self.cluster.zookeeper, EmbeddedZooKeeper)
         logged = TransactionLog(self.cluster.zookeeper.data_directory).read_new()
         led = terms(logged)
@@ -154,7 +154,7 @@ class Handovers(Trial):
         print(f"{len(led)} terms, led by {[term.node for term in led]}; {len(written)} states, each of its own term")
 
     async def judge_audit(self) -> None:
-        """What controllerd wrote down is sound, and says the same about the role."""
+        """Check that the audit log of controllerd is sound, and has the same changes of the role."""
         (log,) = await self.audit_logs()
         assert await asyncio.to_thread(audit_violations, log) == []
         ours = range(2, 2 * ROUNDS + 2, 2)
@@ -164,9 +164,9 @@ class Handovers(Trial):
 
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[Handovers]:
-    """Everything runs, and a broker leads."""
+    """A cluster under load with a broker as the controller."""
     async with brokers_first(
-        directory, when_broker_holds="standby", overrides=NOBODY_REBALANCES, settings=NO_REBALANCE
+        directory, when_broker_holds="standby", overrides=BROKERS_WITHOUT_REBALANCE, settings=NO_REBALANCE
     ) as cluster:
         handovers = Handovers(cluster)
         await handovers.operator.open()
@@ -183,15 +183,15 @@ async def opened(directory: Path) -> AsyncIterator[Handovers]:
 @pytest.mark.kafka
 @pytest.mark.real
 @pytest.mark.timeout(480)
-async def test_the_role_goes_to_controllerd_and_back_ten_times_under_load(tmp_path: Path) -> None:
-    async with opened(tmp_path) as them:
+async def test_the_role_moves_to_controllerd_and_back_ten_times_under_load(tmp_path: Path) -> None:
+    async with opened(tmp_path) as handovers:
         for number in range(1, ROUNDS + 1):
-            await them.step(f"{number}: a broker acts", them.act)
-            await them.step(f"{number}: controllerd takes over", them.take_over)
-            await them.step(f"{number}: controllerd acts", them.act)
-            await them.step(f"{number}: controllerd resigns", them.handover.resign)
-        await them.step("a broker acts once more", them.act)
+            await handovers.step(f"{number}: a broker acts", handovers.act)
+            await handovers.step(f"{number}: controllerd takes over", handovers.take_over)
+            await handovers.step(f"{number}: controllerd acts", handovers.act)
+            await handovers.step(f"{number}: controllerd resigns", handovers.handover.resign)
+        await handovers.step("a broker acts once more", handovers.act)
 
-        await them.judge_loads()
-        await them.judge_audit()
-        them.judge_history()
+        await handovers.judge_loads()
+        await handovers.judge_audit()
+        handovers.judge_history()

@@ -1,6 +1,6 @@
 """Kafka's tools and other admin clients, by way of a broker and by way of controllerd: ``docs/compatibility.md``.
 
-Rows that do not disturb each other run a little ahead of their tests, a few at a time; what a test prints is its own.
+Independent cells run a little ahead of their tests, a few at a time; the output of a test is its own.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ pytestmark = [
 
 
 def in_turn(while_away: bool) -> list[Cell]:
-    """As they are on the page, but for those that have to be alone, which come last."""
+    """The cells in the order of the page, with the cells that have to run alone last."""
     cells = [each for _, cells in ordered() for each in cells if each.while_away is while_away]
     return sorted(cells, key=lambda each: each.alone)
 
@@ -44,7 +44,7 @@ PREPARED: Final[Mapping[str, Mapping[int, list[int]]]] = {
     "preferred": {0: [DEAD, 1]},
     **{what: {0: [DEAD, BEHIND]} for what in UNCLEAN},
 }
-"""Topics for the time without a broker; the last ones are in sync on it alone."""
+"""Topics for the time without a broker; of the last ones, that broker is the only ISR member."""
 BROKERS: Final = {
     **SMALL_FETCHES,
     "num.partitions": str(DEFAULT_PARTITIONS),
@@ -59,7 +59,7 @@ SETTINGS: Final = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """Three brokers with small fetches, so that a throttle holds, and nobody elects but who is asked."""
+    """Three brokers with small fetches, so that a throttle holds, and without a rebalance."""
     directory = tmp_path_factory.mktemp("tools")
     async with open_scene(directory, overrides=BROKERS, settings=SETTINGS) as scene:
         yield scene
@@ -67,7 +67,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
 async def way(request: pytest.FixtureRequest, scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Way:
-    """One entrance to the cluster."""
+    """One bootstrap server of the cluster: a broker, or controllerd."""
     controller = scene.cluster.controllers[0]
     entrances = {"broker": f"127.0.0.1:{scene.cluster.brokers[1].port}", "controllerd": controller.kafka_port.address}
     return Way(scene, request.param, entrances[request.param], tmp_path_factory.mktemp(request.param))
@@ -75,7 +75,7 @@ async def way(request: pytest.FixtureRequest, scene: Scene, tmp_path_factory: py
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ahead(way: Way) -> AsyncIterator[Ahead]:
-    """What runs by way of this entrance."""
+    """The cells that run ahead of their tests by this bootstrap server."""
     ahead = Ahead(lambda cell: cell.run(way))
     yield ahead
     await ahead.end()
@@ -83,7 +83,7 @@ async def ahead(way: Way) -> AsyncIterator[Ahead]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def without_a_broker(way: Way) -> AsyncIterator[Way]:
-    """The same while a broker is dead that some topics cannot do without."""
+    """The same bootstrap server while a broker is down that some topics need."""
     scene = way.scene
     for what, replicas in PREPARED.items():
         way.prepared[what] = await way.topic(replicas, ONE_ALONE, what)
@@ -103,21 +103,21 @@ async def without_a_broker(way: Way) -> AsyncIterator[Way]:
         led_by = {what: states[tp(name)].leader for what, name in way.prepared.items()}
         return led_by == {what: 1 if what == "preferred" else -1 for what in PREPARED}
 
-    await scene.until_seen(noticed, "nobody leads what the broker was needed for")
+    await scene.until_seen(noticed, "topics that need the broker have no leader")
     yield way
-    await mended(scene)
+    await restore(scene)
     way.whole = True
 
 
-async def mended(scene: Scene) -> None:
-    """All brokers run, as fast as they can."""
+async def restore(scene: Scene) -> None:
+    """Start all brokers, and remove their throttles."""
     await scene.unthrottle(BEHIND)
     await scene.all_run()
     await scene.until_registered(*BROKER_IDS)
 
 
 async def outcome(request: pytest.FixtureRequest, ahead: Ahead, cell: Cell, way: Way) -> None:
-    """What became of a cell, kept for the page; cells whose tests come next may run meanwhile."""
+    """Run a cell and keep its outcome for the page; the cells of the next tests may run meanwhile."""
     held = False
     try:
         await ahead.outcome(cell, () if cell.alone else _following(request.node))
@@ -127,7 +127,7 @@ async def outcome(request: pytest.FixtureRequest, ahead: Ahead, cell: Cell, way:
 
 
 def _following(node: Any) -> Iterator[Cell]:
-    """The cells of the next tests of the same kind by the same entrance, up to one that has to be alone."""
+    """The cells of the next tests of the same kind by the same bootstrap server, up to one that has to run alone."""
     items: list[Any] = list(node.session.items)
     for item in itertools.islice(items, items.index(node) + 1, None):
         same = item.originalname == node.originalname and item.callspec.params["way"] == node.callspec.params["way"]
@@ -148,7 +148,7 @@ async def test_a_client_while_a_broker_is_down(
     await outcome(request, ahead, cell, without_a_broker)
 
 
-async def test_in_the_end_no_record_is_lost_and_all_logs_tell_the_truth(scene: Scene) -> None:
-    await mended(scene)
+async def test_at_the_end_no_record_is_lost_and_the_audit_logs_are_sound(scene: Scene) -> None:
+    await restore(scene)
     await scene.until_whole()
     await scene.judge("tools")

@@ -1,4 +1,4 @@
-"""The servers of an ensemble die under load, one and then two of three: nothing that was acknowledged is lost."""
+"""The servers of an ensemble fail under load, one and then two of three: no acknowledged record is lost."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from tests.real.trial import Trial
 SESSION_MS: Final = 6_000
 SESSION_S: Final = SESSION_MS / 1000
 QUIET_S: Final = SESSION_S
-"""All leaders live and serve on without ZooKeeper: whoever waits for a session to end would wait longer."""
+"""All leaders serve on without ZooKeeper: a wait for a session to expire would take longer."""
 
 
 class Servers(Trial):
@@ -33,7 +33,7 @@ class Servers(Trial):
         return await self.ensemble.serves(int(status["zookeeper"]["session_id"], 16))
 
     async def outlive(self, server: int, topic: str) -> None:
-        """The server dies; what is created then has to come online before it is back."""
+        """Kill a server; a topic that is created meanwhile has to come online before the server is back."""
         since, epoch = time.monotonic(), await self.epoch()
         await self.ensemble.servers[server].kill()
         await self.cluster.observer.create_topic(topic, {0: [1, 2, 3], 1: [2, 3, 1]})
@@ -53,7 +53,7 @@ class Servers(Trial):
         await self.outlive(await self.ensemble.leader(), "another-leader")
 
     async def kill_two(self) -> None:
-        """For longer than a session: nobody can lead, and the brokers serve on."""
+        """Kill two servers for longer than a session: no instance can lead, and the brokers serve on."""
         dead = list(self.ensemble.servers)[:2]
         for server in dead:
             await self.ensemble.servers[server].kill()
@@ -81,12 +81,12 @@ async def an_ensemble_under_load(directory: Path) -> AsyncIterator[Servers]:
 @pytest.mark.kafka
 @pytest.mark.real
 @pytest.mark.timeout(400)
-async def test_the_servers_of_an_ensemble_die_and_nothing_is_lost(tmp_path: Path) -> None:
-    async with an_ensemble_under_load(tmp_path) as them:
-        await them.one("its server dies", them.kill_the_server_of_the_active, within_s=QUIET_S)
-        await them.one("the leading server dies", them.kill_the_leader, within_s=QUIET_S)
-        await them.one("two of three die", them.kill_two, within_s=QUIET_S)
+async def test_the_servers_of_an_ensemble_fail_and_no_record_is_lost(tmp_path: Path) -> None:
+    async with an_ensemble_under_load(tmp_path) as servers:
+        await servers.one("its server dies", servers.kill_the_server_of_the_active, within_s=QUIET_S)
+        await servers.one("the leading server dies", servers.kill_the_leader, within_s=QUIET_S)
+        await servers.one("two of three die", servers.kill_two, within_s=QUIET_S)
 
-        result = await asyncio.to_thread(them.load.stop)
+        result = await asyncio.to_thread(servers.load.stop)
         print(f"{len(result.acknowledged)} acknowledged, worst gap of all {result.worst_gap_s():.2f} s")
-        await them.judge("at the end")
+        await servers.judge("at the end")

@@ -1,4 +1,4 @@
-"""A cluster under load that faults happen to, one after the other, and everything that must hold after each of them."""
+"""A cluster under load for a sequence of faults, and the checks after each of them."""
 
 import asyncio
 import time
@@ -44,21 +44,21 @@ class Trial:
         await self.until_acknowledged_again()
 
     async def one(self, name: str, fault: Callable[[], Awaitable[None]], *, within_s: float) -> None:
-        """Let a fault happen, wait until all is well, and judge everything that must hold.
+        """Inject a fault, wait until the cluster is whole again, and check everything that must hold.
 
-        ``within_s`` is the longest that acknowledgements may stay away.
+        ``within_s`` is the longest time without an acknowledgement.
         """
         since, epoch = time.monotonic(), await self.epoch()
         await fault()
         await self.until_whole()
         gap, took = self.load.result.worst_gap_s(since_s=since), time.monotonic() - since
-        led = ", then ".join(await self.who_led(epoch)) or "nobody new"
+        led = ", then ".join(await self.who_led(epoch)) or "no other"
         print(f"{name}: worst gap {gap:.2f} s of {within_s:.0f} s, whole after {took:.1f} s, led since: {led}")
         assert gap <= within_s, f"{name}: {gap:.2f} s without an acknowledgement"
         await self.judge(name)
 
     async def until_whole(self) -> None:
-        """Wait until the ISRs are full, everybody agrees with ZooKeeper, and records are acknowledged."""
+        """Wait until the ISRs are full, all brokers agree with ZooKeeper, and records are acknowledged."""
         await self.waiting.until(self.waiting.missing_isr, "the ISRs are full")
         await self.waiting.until(self.waiting.missing_agreement, "every broker shows what ZooKeeper has")
         await self.until_acknowledged_again()
@@ -73,13 +73,13 @@ class Trial:
         await self.waiting.until(missing, "records are acknowledged again")
 
     async def judge(self, name: str) -> None:
-        """Nothing is lost, duplicated or out of order so far, and the logs of all instances tell the truth."""
+        """Check that no record is lost, duplicated or out of order, and that the logs of all instances are sound."""
         await self.judge_records(name)
         await self.waiting.until(self.missing_audit, "the logs of all instances fold to ZooKeeper")
         assert await asyncio.to_thread(audit_violations, *await self.audit_logs()) == [], name
 
     async def judge_records(self, name: str) -> None:
-        """Nothing that was acknowledged so far is lost, duplicated or out of order, whoever leads."""
+        """Check that no record acknowledged so far is lost, duplicated or out of order."""
         acknowledged = self.load.result.acknowledged[:]
         consumed = await asyncio.to_thread(consume_all, self.cluster.bootstrap, TOPIC)
         checked = verify(acknowledged, consumed)
@@ -89,7 +89,7 @@ class Trial:
         assert self.load.result.fatal_error is None, name
 
     async def missing_audit(self) -> str | None:
-        """The logs of all instances together say what ZooKeeper has."""
+        """The first difference between the folded logs of all instances and ZooKeeper."""
         logs, view = await self.audit_logs(), await self.cluster.view()
         return next(iter(await asyncio.to_thread(merged_differences, logs, view)), None)
 
@@ -103,11 +103,11 @@ class Trial:
         return await self.cluster.observer.controller_epoch()
 
     async def terms(self) -> list[Change]:
-        """Every change of the role that an instance wrote down, in the order of time."""
+        """Every change of the role that an instance recorded, in the order of time."""
         return sorted(await asyncio.to_thread(changes_of, await self.audit_logs()), key=lambda change: change.at_s)
 
     async def who_led(self, since_epoch: int) -> list[str]:
-        """Who won each epoch after this one, and from whom; those that are in no log of ours were won by brokers."""
+        """The winner of each epoch after this one, and the former holder; a broker won an epoch in no audit log."""
         won = {
             change.record.controller_epoch: f"controllerd {change.node} (from {change.record.holder})"
             for change in await self.terms()

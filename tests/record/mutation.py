@@ -58,7 +58,7 @@ def places(log: Log, kind: type[R]) -> Iterator[tuple[Place, R]]:
     states: dict[tuple[int, str], tuple[ClusterState, CurrentEvent]] = {}
     for index, (envelope, record) in enumerate(log):
         state, event = states.setdefault(_boot(envelope), (ClusterState(), CurrentEvent()))
-        event.see(envelope, record)
+        event.add(envelope, record)
         if isinstance(record, kind):
             changes = event.changes(record, state) if isinstance(record, LeadershipRecord) else ()
             yield Place(log, index, state, event.name, changes), record

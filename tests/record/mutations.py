@@ -1,4 +1,4 @@
-"""What can be wrong in a log: one small thing each, by the rules that find it. The logs are true but for that."""
+"""Mutations of valid logs: each one changes one small thing, which one rule must find."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,11 +23,11 @@ from tests.record.mutation import Edit, Place, cells, edited, rewritten, with_re
 
 ALTER: Final = "AlterPartitionReceived"
 BLOCK: Final = "/latest_producer_id_block"
-STRANGER: Final = 99
+UNKNOWN_BROKER: Final = 99
 _QUIET: Final = 6
-"""Times at which events end without any trouble."""
+"""The number of times at which events end without a disturbance."""
 _SLOWER: Final = 1_000_000
-CHAOS: Final = 10**12
+LATEST: Final = 10**12
 """More than any zxid."""
 
 Row = Callable[[Place, LeadershipChange], dict[str, object] | None]
@@ -58,11 +58,11 @@ def replicas(place: Place, change: LeadershipChange) -> tuple[int, ...]:
 # -- leaderships -------------------------------------------------------------------------------------------------------
 
 
-def stranger_in_sync(_place: Place, change: LeadershipChange) -> dict[str, object]:
-    return {"isrs": [*change.after.isr, STRANGER]}
+def unassigned_in_sync(_place: Place, change: LeadershipChange) -> dict[str, object]:
+    return {"isrs": [*change.after.isr, UNKNOWN_BROKER]}
 
 
-def dead_in_sync(place: Place, change: LeadershipChange) -> dict[str, object] | None:
+def failed_in_sync(place: Place, change: LeadershipChange) -> dict[str, object] | None:
     dead = [b for b in replicas(place, change) if b not in place.state.live and b not in change.after.isr]
     before = change.before.isr if change.before is not None else ()
     return {"isrs": [*change.after.isr, dead[0]]} if dead and dead[0] not in before else None
@@ -99,8 +99,8 @@ def other_leader(_place: Place, change: LeadershipChange) -> dict[str, object] |
     return {"leaders": others[0]} if others and change.before and others[0] in change.before.isr else None
 
 
-def nobody_leads(place: Place, change: LeadershipChange) -> dict[str, object] | None:
-    """In quiet times, in which it could be led."""
+def without_leader(place: Place, change: LeadershipChange) -> dict[str, object] | None:
+    """A partition that could have a leader, at a time without disturbances."""
     is_free = not place.state.quarantine and change.tp.topic not in place.state.deletions
     is_live = change.after.leader in place.state.live
     return {"leaders": NO_LEADER} if is_free and is_live and is_quiet_after(place) else None
@@ -119,7 +119,7 @@ def is_quiet_after(place: Place) -> bool:
 
 
 def in_slow_motion(edit: Edit) -> Edit:
-    """All of the log takes so long that what must not last lasts."""
+    """Stretch the log in time, so that short states last too long."""
 
     def slow(log: Log) -> Log | None:
         found = edit(log)
@@ -133,7 +133,7 @@ def recovering(_place: Place, change: LeadershipChange) -> dict[str, object] | N
 
 
 def recovers_alone(place: Place, record: EventBegin) -> Record | None:
-    """It was no request in which the leader said so."""
+    """The recovery ends in an event that is no AlterPartition."""
     if record.name != ALTER:
         return None
     states = [state for _, r in place.of_event(LeadershipRecord) for state in r.recovery_states]
@@ -150,12 +150,12 @@ def clean(_place: Place, record: DecisionRecord) -> Record | None:
     return replace(record, unclean=[False] * len(record.unclean)) if any(record.unclean) else None
 
 
-def unsaid(place: Place, record: DecisionRecord) -> Log | None:
+def unrecorded(place: Place, record: DecisionRecord) -> Log | None:
     return without(place.log, place.index) if any(record.unclean) else None
 
 
 def second_in_sync(place: Place, record: DecisionRecord) -> Record | None:
-    """Somebody else of the ISR than the first one in the order of the assignment."""
+    """Another member of the ISR than the first one in the order of the assignment."""
     for index, (leader, isr) in enumerate(zip(record.leaders, record.isrs, strict=True)):
         others = [broker for broker in isr if broker != leader]
         if record.strategy in ("Offline", "Preferred") and others and not record.unclean[index]:
@@ -172,7 +172,7 @@ def request(edit: Callable[[Place, RequestRecord], Record | None], *apis: str) -
 
 
 def epochs_before(place: Place, record: RequestRecord, row: int) -> list[int]:
-    """The leader epochs of this partition that one of the brokers was sent before, in this life and this term."""
+    """The leader epochs of this partition that one of the brokers was sent before, in this registration and term."""
     wanted, found = (record.topics[row], record.partitions[row]), []
     targets = set(zip(record.brokers, record.broker_epochs, strict=True))
     for index in place.earlier(RequestRecord):
@@ -202,26 +202,26 @@ def deleted_leader(_place: Place, record: RequestRecord) -> Record | None:
 
 
 def older_term(place: Place, record: RequestRecord) -> Record | None:
-    is_bare = not record.topics and not _strangers_to_the_term(place, record)
+    is_bare = not record.topics and not _first_recipients(place, record)
     return replace(record, controller_epoch=record.controller_epoch - 1) if is_bare else None
 
 
-def to_a_stranger(_place: Place, record: RequestRecord) -> Record:
-    return replace(record, brokers=[*record.brokers, STRANGER], broker_epochs=[*record.broker_epochs, 1])
+def to_an_unknown_broker(_place: Place, record: RequestRecord) -> Record:
+    return replace(record, brokers=[*record.brokers, UNKNOWN_BROKER], broker_epochs=[*record.broker_epochs, 1])
 
 
-def to_an_earlier_life(_place: Place, record: RequestRecord) -> Record:
+def to_an_earlier_registration(_place: Place, record: RequestRecord) -> Record:
     brokers, epochs = [*record.brokers, record.brokers[0]], [*record.broker_epochs, record.broker_epochs[0] - 1]
     return replace(record, brokers=brokers, broker_epochs=epochs)
 
 
-def nobody_lives(place: Place, record: RequestRecord) -> Record | None:
+def without_live_brokers(place: Place, record: RequestRecord) -> Record | None:
     """The first request of a term to a broker."""
-    return replace(record, live_brokers=[]) if _strangers_to_the_term(place, record) else None
+    return replace(record, live_brokers=[]) if _first_recipients(place, record) else None
 
 
-def _strangers_to_the_term(place: Place, record: RequestRecord) -> set[tuple[int, int]]:
-    """The brokers that nothing was sent to before in this term."""
+def _first_recipients(place: Place, record: RequestRecord) -> set[tuple[int, int]]:
+    """The brokers of the request that were sent no earlier request in this term."""
     targets = set(zip(record.brokers, record.broker_epochs, strict=True))
     for index in place.earlier(RequestRecord):
         sent = place.log[index][1]
@@ -232,7 +232,7 @@ def _strangers_to_the_term(place: Place, record: RequestRecord) -> set[tuple[int
 
 
 def with_deletion(place: Place, record: RequestRecord) -> Record | None:
-    """A replica that is only to stop, and stays assigned."""
+    """Add the deletion to the stop of a replica that stays assigned."""
     for row, (topic, number) in enumerate(zip(record.topics, record.partitions, strict=True)):
         topics = place.state.topics.get(topic)
         known = topics.partitions.get(number) if topics is not None else None
@@ -244,7 +244,7 @@ def with_deletion(place: Place, record: RequestRecord) -> Record | None:
 
 
 def still_in_sync(place: Place, record: RequestRecord) -> Log | None:
-    """What is deleted after a reassignment had never left the ISR."""
+    """The deleted replica of a reassignment had never left the ISR."""
     for topic, number, delete in zip(record.topics, record.partitions, record.delete, strict=False):
         if not delete or topic in place.state.deletions:
             continue
@@ -258,16 +258,16 @@ def still_in_sync(place: Place, record: RequestRecord) -> Log | None:
     return None
 
 
-def untold_of_a_death(place: Place, record: BrokersRecord) -> Log | None:
-    """Give all recipients the earlier list, in an event in which the broker does not come back at once."""
+def old_list_after_a_failure(place: Place, record: BrokersRecord) -> Log | None:
+    """Send all recipients the earlier list of live brokers, in an event in which the broker does not restart."""
     is_bounce = any(other.live for _, other in place.of_event(BrokersRecord))
     if not record.gone or not place.state.controller_epoch or is_bounce:
         return None
     return _in_event(place, lambda sent: replace(sent, live_brokers=[*sent.live_brokers, *record.gone]))
 
 
-def newcomer_gets_nothing(api: str) -> Edit:
-    """Of everything that the event sends to a broker that joined, the rows of one kind of request are left out."""
+def started_broker_gets_nothing(api: str) -> Edit:
+    """Leave out the rows of one kind of request from all requests of the event to a started broker."""
 
     def edit(place: Place, record: BrokersRecord) -> Log | None:
         known = place.state.brokers

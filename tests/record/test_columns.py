@@ -63,7 +63,7 @@ def test_changes_that_alternate_become_one_record_per_kind() -> None:
     assert kinds(records_of(changes)) == ["leadership", "partition_state"]
 
 
-def test_the_order_of_what_happened_to_one_partition_stays() -> None:
+def test_the_order_of_the_changes_of_one_partition_stays() -> None:
     (tp,) = partitions(1)
     offline = PartitionMoved(tp, PartitionState.ONLINE, PartitionState.OFFLINE)
     online = PartitionMoved(tp, PartitionState.OFFLINE, PartitionState.ONLINE)
@@ -86,7 +86,7 @@ def test_a_topic_is_known_before_its_partitions() -> None:
     assert kinds(records_of(changes)) == ["assignment", "topics", "assignment"]
 
 
-def test_nothing_moves_across_a_forgotten_topic_or_a_dead_broker() -> None:
+def test_no_change_is_moved_across_a_forgotten_topic_or_a_failed_broker() -> None:
     known: list[Change] = [TopicKnown("a", None, 0), AssignmentSet(TopicPartition("a", 0), ASSIGNMENT)]
     changes: list[Change] = [*known, TopicForgotten("a"), *known, BrokerGone(ONE), BrokerGone(TWO)]
     assert kinds(records_of(changes)) == ["topics", "assignment", "topics_forgotten", "topics", "assignment", "brokers"]
@@ -186,7 +186,7 @@ def test_the_first_record_of_a_large_request_counts_what_the_others_name() -> No
     ]  # fmt: skip
 
 
-def test_records_of_requests_are_made_when_they_are_asked_for() -> None:
+def test_records_of_requests_are_made_one_by_one() -> None:
     records = request_records([(ONE, leader_and_isr(101, 3 * MAX_ROWS))])
 
     assert [len(next(records).topics) for _ in range(3)] == [MAX_ROWS] * 3  # type: ignore[attr-defined]  # all are requests
@@ -198,7 +198,7 @@ def test_below_the_level_full_a_request_says_how_many_partitions_each_broker_is_
     assert (orders.brokers, orders.led) == ([ONE, TWO], [3, 0])
 
 
-def test_below_the_level_full_a_request_says_to_whom_it_went_and_how_many_partitions_it_has() -> None:
+def test_below_the_level_full_a_request_has_its_brokers_and_the_number_of_its_partitions() -> None:
     requests: list[tuple[BrokerId, ControlRequest]] = [
         (ONE, leader_and_isr(101, 3 * MAX_ROWS)),
         (ONE, update_metadata(101, metadata_body(2))),
@@ -217,25 +217,25 @@ def test_a_request_without_partitions_is_recorded() -> None:
     assert summary(request_records([(ONE, update_metadata(101, metadata_body(0)))])) == [("UpdateMetadata", [1])]
 
 
-def test_deletions_say_what_holds_them_up() -> None:
+def test_deletions_have_the_reason_of_their_halt() -> None:
     changes = [DeletionChanged("a", "queued"), DeletionChanged("a", "halted", "broker 3 is away")]
 
     assert records_of(changes) == [DeletionRecord(["a", "a"], ["queued", "halted"], [None, "broker 3 is away"])]
 
 
-def test_a_debt_names_every_replica_with_the_id_of_its_topic() -> None:
-    owed = {TopicPartition("b", 1): None, TopicPartition("a", 0): "an id"}
+def test_pending_deletions_name_every_replica_with_the_id_of_its_topic() -> None:
+    pending = {TopicPartition("b", 1): None, TopicPartition("a", 0): "an id"}
 
-    assert records_of([PendingDeletionsSet(THREE, owed)]) == [
+    assert records_of([PendingDeletionsSet(THREE, pending)]) == [
         PendingDeletionsRecord(3, ["a", "b"], [0, 1], ["an id", None])
     ]
 
 
-def test_a_paid_debt_is_a_record_without_rows() -> None:
+def test_a_broker_without_pending_deletions_has_a_record_without_rows() -> None:
     assert records_of([PendingDeletionsSet(THREE, {})]) == [PendingDeletionsRecord(3, [], [], [])]
 
 
-def test_a_large_debt_is_several_records() -> None:
+def test_many_pending_deletions_are_several_records() -> None:
     first, second = records_of([PendingDeletionsSet(THREE, dict.fromkeys(partitions(MAX_ROWS + 1)))])
 
     assert isinstance(first, PendingDeletionsRecord)

@@ -1,4 +1,4 @@
-"""The digest tells every change of the picture, depends on no order, and is the controller's own at any moment."""
+"""The digest shows every change of the state, depends on no order, and equals the controller's own at any moment."""
 
 import random
 from collections.abc import Callable
@@ -110,7 +110,7 @@ CHANGES: Final[list[Callable[[ClusterState], None]]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_change_of_the_picture_changes_the_digest(change: Callable[[ClusterState], None]) -> None:
+def test_every_change_of_the_state_changes_the_digest(change: Callable[[ClusterState], None]) -> None:
     state = good_state()
     change(state)
     assert digest_of(state) != digest_of(good_state())
@@ -133,7 +133,7 @@ def test_the_order_of_rows_topics_and_brokers_makes_no_difference() -> None:
     assert first.of({1: 101, 2: 102}, [1, 2]) == second.of({2: 102, 1: 101}, [2, 1])
 
 
-def test_a_topic_that_came_and_went_leaves_no_trace() -> None:
+def test_a_created_and_deleted_topic_does_not_change_the_digest() -> None:
     digest = RunningDigest()
     digest.update("t", "id", ROWS)
     before = digest.of({}, ())
@@ -145,7 +145,7 @@ def test_a_topic_that_came_and_went_leaves_no_trace() -> None:
 
 
 def test_the_digest_is_the_same_in_every_version() -> None:
-    """It stands in logs that are read years later."""
+    """Logs with digests are read years later."""
     assert digest_of(ClusterState()) == "0000000000000000"
     assert digest_of(good_state()) == "0ce5f1cb767be365"
 
@@ -154,7 +154,7 @@ def test_a_digest_that_runs_with_the_fold_is_that_of_the_state_at_every_record()
     state, running = ClusterState(), FoldDigest()
     for envelope, record in busy_log(400, topics=3, partitions=2):
         apply(state, envelope, record)
-        running.see(record)
+        running.add(record)
         assert running.of(state) == digest_of(state)
 
 
@@ -162,7 +162,7 @@ def test_a_digest_begins_anew_with_a_snapshot() -> None:
     state, running = ClusterState(), FoldDigest()
     for envelope, record in good_log() + [(replace(e, epoch=8), r) for e, r in good_log()[:5]]:
         apply(state, envelope, record)
-        running.see(record)
+        running.add(record)
     assert running.of(state) == digest_of(state)
     assert not state.topics["a"].partitions
 
@@ -179,7 +179,7 @@ async def test_the_digest_of_the_replay_at_a_hundred_random_points_is_the_contro
     state, running, compared = ClusterState(), FoldDigest(), 0
     for at, (envelope, record) in enumerate(log, 1):
         apply(state, envelope, record)
-        running.see(record)
+        running.add(record)
         if at in points:
             assert isinstance(record, EventEnd)
             assert digest_of(state) == running.of(state) == own[at], f"at record {at}"

@@ -1,4 +1,4 @@
-"""The fold gives the picture that the controller had, whatever happened, and says how it differs from ZooKeeper."""
+"""The fold rebuilds the state of the controller after any events, and reports differences from ZooKeeper."""
 
 import asyncio
 import tempfile
@@ -58,7 +58,7 @@ MUTATIONS: Final = st.one_of(
     st.tuples(st.just("set_partition_state"), PARTITIONS, st.sampled_from(PartitionState)),
     st.tuples(st.just("move_replicas"), st.builds(Replica, PARTITIONS, BROKERS), st.sampled_from(ReplicaState)),
     st.tuples(st.just("put_in_quarantine"), st.sampled_from(["/x", "/y"]), st.sampled_from(["bad", "worse"])),
-    st.tuples(st.just("release"), st.sampled_from(["/x", "/y"])),
+    st.tuples(st.just("take_out_of_quarantine"), st.sampled_from(["/x", "/y"])),
 )
 
 
@@ -81,7 +81,7 @@ def fold(records: Sequence[Record]) -> ClusterState:
     return state
 
 
-def assert_same_picture(state: ClusterState, context: ControllerContext) -> None:
+def assert_same_state(state: ClusterState, context: ControllerContext) -> None:
     """Everything that the context knows is in the state, and nothing else."""
     records = {tp: context.record(tp) for tp in context.partitions()}
     assert {broker: (row.epoch, row.rack) for broker, row in state.brokers.items()} == {
@@ -117,7 +117,7 @@ def test_the_fold_of_the_journal_is_the_context(events: list[list[tuple[str, ...
         for mutation in event:
             mutate(context, *mutation)
         records += journal_records(context.take_changes())
-    assert_same_picture(fold(records), context)
+    assert_same_state(fold(records), context)
 
 
 @settings(max_examples=20, deadline=None)
@@ -128,7 +128,7 @@ def test_the_fold_of_the_files_is_the_context(mutations: list[tuple[str, ...]]) 
         mutate(context, *mutation)
     with tempfile.TemporaryDirectory() as root:
         directory = asyncio.run(write_log(Path(root), *journal_records(context.take_changes())))
-        assert_same_picture(fold_directory(directory), context)
+        assert_same_state(fold_directory(directory), context)
 
 
 def test_a_snapshot_begins_with_nothing() -> None:
@@ -153,7 +153,7 @@ def test_a_bounced_broker_is_gone_before_it_is_live() -> None:
 
 
 def observed(state: ClusterState) -> Observed:
-    """What ZooKeeper would show if the log is right."""
+    """The state that ZooKeeper has if the log is right."""
     return Observed(state.topic_ids(), state.assignments(), state.leaderships())
 
 
@@ -173,7 +173,7 @@ def test_differences_from_zookeeper_are_sentences() -> None:
     assert third.endswith("in the log and none in ZooKeeper")
 
 
-def test_deletions_and_debts_are_folded_as_the_context_has_them() -> None:
+def test_deletions_and_pending_replica_deletions_are_folded_as_the_context_has_them() -> None:
     context = ControllerContext()
     for name in TOPICS:
         context.put_topic(TopicImage(name, {0: ReplicaAssignment((BrokerId(1),))}, None, 0))
@@ -190,5 +190,5 @@ def test_deletions_and_debts_are_folded_as_the_context_has_them() -> None:
 
     state = fold(list(journal_records(context.take_changes())))
 
-    assert_same_picture(state, context)
+    assert_same_state(state, context)
     assert sorted(state.deletions) == ["a", "b"]

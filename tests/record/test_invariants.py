@@ -84,8 +84,8 @@ def decision(strategy: str, leader: int, isr: list[int], *, unclean: bool = Fals
     return DecisionRecord(strategy, ["a"], [0], [leader], [isr], [unclean])
 
 
-def told(brokers: list[int], *, live: list[int], partition_epoch: int | None = None) -> RequestRecord:
-    """Brokers are told who is live, and perhaps the partition as it is at the end of the good log."""
+def metadata(brokers: list[int], *, live: list[int], partition_epoch: int | None = None) -> RequestRecord:
+    """An UpdateMetadata with the live brokers, and optionally the partition as at the end of the good log."""
     epochs = [{1: 111, 2: 102}[broker] for broker in brokers]
     if partition_epoch is None:
         return RequestRecord("UpdateMetadata", 7, brokers, epochs, [], [], [], [], [], live)
@@ -107,7 +107,7 @@ def moved(step: str, replicas: list[int], adding: list[int], removing: list[int]
 
 
 def delete_on(broker: int) -> RequestRecord:
-    """A broker is told to delete its replica."""
+    """A StopReplica with deletion to a broker."""
     epoch = {1: 111, 2: 102, 3: 103}[broker]
     return RequestRecord("StopReplica", 7, [broker], [epoch], ["a"], [0], [], [5], [], delete=[True])
 
@@ -183,7 +183,7 @@ def handed_out(start: int, version: int, said: str = "error NONE, start {start},
 
 
 def unled(*between: Record, isr: tuple[int, ...] = (2, 1)) -> Log:
-    """The leader gives up, and for a minute nobody follows it; an event ends every ten seconds."""
+    """The leader is removed, and for a minute there is no other one; an event ends every ten seconds."""
     shrunk = write(11, -1, 5, list(isr))
     return passing(with_more(good_log(), *event("BrokerChange", *shrunk), *between))
 
@@ -232,7 +232,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     (
         "I-08",
         more(
-            *event("BrokerChange", BrokersRecord(gone=[1]), told([2], live=[2]), *write(11, 2, 5, [2])),
+            *event("BrokerChange", BrokersRecord(gone=[1]), metadata([2], live=[2]), *write(11, 2, 5, [2])),
             *event("AlterPartitionReceived", *write(12, 2, 5, [2, 1])),
         ),
     ),
@@ -307,7 +307,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
             *event(
                 "BrokerChange",
                 JOINED[0],
-                replace(told([1, 2], live=[1, 2, 3]), brokers=[1, 2, 3], broker_epochs=[111, 102, 103]),
+                replace(metadata([1, 2], live=[1, 2, 3]), brokers=[1, 2, 3], broker_epochs=[111, 102, 103]),
             ),
         ),
     ),
@@ -347,7 +347,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
             QuarantineRecord(STATE, "no JSON"), ZkWriteRecord(12, 5002, 1.0, ["setData"], [STATE], [10], ["ok"], [11])
         ),
     ),
-    ("I-38", more(*event("BrokerChange", *in_doubt(), told([2], live=[1, 2], partition_epoch=10)))),
+    ("I-38", more(*event("BrokerChange", *in_doubt(), metadata([2], live=[1, 2], partition_epoch=10)))),
     ("I-39", more(*handed_out(1000, 2), *handed_out(1500, 3))),
     ("I-39", more(*handed_out(1000, 3), *handed_out(2000, 2))),
     ("I-39", more(*handed_out(1000, 2, OF_OLD), *handed_out(1500, 3, IN_FULL))),
@@ -383,7 +383,7 @@ def test_every_invariant_has_a_mutant_and_a_title() -> None:
     ],
     ids=lambda record: record.kind,
 )
-def test_who_cannot_be_led_may_be_without_a_leader(excuse: Record) -> None:
+def test_a_partition_without_an_electable_replica_may_be_without_a_leader(excuse: Record) -> None:
     isr = (2,) if isinstance(excuse, OfflineDirsRecord) else (2, 1)
     assert list(check(unled(excuse, isr=isr))) == []
 
@@ -409,18 +409,18 @@ WITHOUT_RULES: Final = frozenset({"I-05"})
 """Asserted at run time; the rule of the log sees but a part of it."""
 
 
-def test_every_invariant_that_records_can_tell_has_a_rule() -> None:
+def test_every_invariant_that_records_can_show_has_a_rule() -> None:
     numbered = {f"I-{number:02}" for number in range(1, 41)} - WITHOUT_RULES
     assert numbered <= {rule.id for rule in RULES}
 
 
-def test_every_rule_says_how_bad_it_is_and_what_to_ask_then() -> None:
+def test_every_rule_has_a_severity_and_a_question() -> None:
     assert {rule.severity for rule in RULES} == {"critical", "error", "warning"}
     assert all(rule.question.endswith("?") for rule in RULES)
     assert len({rule.question for rule in RULES}) == len(RULES)
 
 
-def test_rules_of_one_invariant_are_equally_bad() -> None:
+def test_rules_of_one_invariant_have_the_same_severity() -> None:
     assert len({(rule.id, rule.severity) for rule in RULES}) == len({rule.id for rule in RULES})
 
 
@@ -448,15 +448,18 @@ def test_a_violation_that_only_the_whole_log_shows_names_its_record() -> None:
     assert violation.seqs == (39,)
 
 
-def test_a_violation_in_a_long_event_names_its_beginning_and_what_came_last() -> None:
-    log = with_more(good_log(), *event("X", *[told([1], live=[1, 2])] * 50, replace(told([1], live=[1]), brokers=[9])))
+def test_a_violation_in_a_long_event_names_its_first_and_its_last_records() -> None:
+    log = with_more(
+        good_log(),
+        *event("X", *[metadata([1], live=[1, 2])] * 50, replace(metadata([1], live=[1]), brokers=[9])),
+    )
     violation, *_ = [found for found in check(log) if found.id == "I-27"]
     assert len(violation.seqs) == MOST_SEQS
     assert violation.seqs[0] == index_of(log, EventBegin, -1) + 1
     assert violation.seqs[-1] == violation.seq
 
 
-def test_a_violation_says_where_and_why() -> None:
+def test_a_violation_has_its_place_and_its_evidence() -> None:
     violation, *_ = check(changed(LeadershipRecord, 1, leader_epochs=[3])())
     assert (violation.seq, violation.boot) == (16, "boot")
     assert violation.evidence == "a-0: leader epoch 3 to 3 by a write of the controller"
@@ -479,7 +482,7 @@ def test_a_topic_that_is_created_anew_begins_with_low_epochs_and_another_id() ->
     assert list(check(log)) == []
 
 
-def test_a_write_while_a_broker_dies_is_checked_against_the_brokers_of_that_moment() -> None:
+def test_a_write_during_a_broker_failure_is_checked_against_the_brokers_of_that_moment() -> None:
     log = with_more(
         good_log(),
         BrokersRecord(gone=[2]),
@@ -532,7 +535,7 @@ def test_a_term_that_is_renewed_is_announced_with_the_old_epoch_and_won_with_the
     assert list(check(log)) == []
 
 
-def test_an_election_that_clears_up_a_foreign_write_may_end_an_alter_partition() -> None:
+def test_an_election_that_resolves_a_foreign_write_may_end_an_alter_partition() -> None:
     log = with_more(
         good_log(), *event("AlterPartitionReceived", decision("Offline", 1, [1, 2]), *write(11, 1, 5, [1, 2]))
     )
@@ -566,12 +569,12 @@ def test_an_unclean_election_that_was_decided_on_is_no_violation() -> None:
         ],
     ],
 )
-def test_a_reassignment_may_end_be_cancelled_be_overridden_and_be_held_back(steps: list[Record]) -> None:
+def test_a_reassignment_may_be_completed_cancelled_overridden_and_undone(steps: list[Record]) -> None:
     violations = {violation.id for violation in check(with_more(good_log(), *MOVING, *steps))}
     assert not violations & {"I-16", "I-17", "I-20", "I-21"}
 
 
-def test_a_topic_whose_replicas_are_deleted_or_owed_may_go() -> None:
+def test_a_topic_whose_replicas_are_deleted_or_pending_may_be_deleted() -> None:
     log = with_more(
         good_log(),
         *event(
@@ -590,18 +593,18 @@ def test_a_topic_whose_replicas_are_deleted_or_owed_may_go() -> None:
     assert list(check(log)) == []
 
 
-def test_a_change_that_somebody_else_made_is_not_held_against_us() -> None:
+def test_a_change_by_another_program_is_no_violation() -> None:
     written = ZkWriteRecord(12, 5009, 1.0, ["setData"], ["/brokers/topics/a"], [0], ["ok"], [1])
     said = AlarmRecord("assignment changed by somebody else", "a-0: this -> that")
     changes = AssignmentRecord(["a"], [0], [[2, 1]], [[]], [[]])
     assert list(check(with_more(good_log(), *event("PartitionModifications", written, said, changes)))) == []
 
 
-def test_producer_ids_may_begin_anew_where_somebody_else_wrote_in_between() -> None:
+def test_producer_ids_may_begin_anew_after_a_write_of_another_program() -> None:
     assert list(check(more(*handed_out(5000, 2), *handed_out(0, 4))())) == []
 
 
-def test_what_is_unknown_is_cleared_up_by_a_new_term() -> None:
+def test_a_new_term_resolves_writes_with_an_unknown_outcome() -> None:
     begins = TermRecord("elected", 8, 13, "controllerd", "")
     known = RequestRecord("UpdateMetadata", 8, [2], [102], ["a"], [0], [2], [4], [10], [1, 2])
     assert list(check(with_more(good_log(), *in_doubt(), begins, known))) == []

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from controllerd.record import records
-from controllerd.record.description import Kind
+from controllerd.record.description import RecordKind
 from controllerd.record.families import cluster, operators, partitions, terms, traffic, work
 from controllerd.record.kinds import DESCRIPTIONS, EVERY_KIND, FOLDS, KINDS, sentence_of
 from controllerd.record.records import Record
@@ -29,9 +29,9 @@ READERS = (
 
 
 @pytest.fixture(params=DESCRIPTIONS.values(), ids=lambda kind: kind.record.kind)
-def kind(request: pytest.FixtureRequest) -> Kind[Any]:
+def kind(request: pytest.FixtureRequest) -> RecordKind[Any]:
     """The description of each kind."""
-    described: Kind[Any] = request.param
+    described: RecordKind[Any] = request.param
     return described
 
 
@@ -42,18 +42,18 @@ def test_every_type_of_record_is_described_once() -> None:
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, Record) and each is not Record
     }
-    described = [each.record for module in FAMILIES for each in vars(module).values() if isinstance(each, Kind)]
+    described = [each.record for module in FAMILIES for each in vars(module).values() if isinstance(each, RecordKind)]
 
     assert defined == EVERY_KIND
     assert sorted(described, key=lambda record: record.kind) == sorted(EVERY_KIND, key=lambda record: record.kind)
     assert len(KINDS) == len(DESCRIPTIONS)
 
 
-def test_every_kind_has_a_sentence(kind: Kind[Any]) -> None:
+def test_every_kind_has_a_sentence(kind: RecordKind[Any]) -> None:
     assert sentence_of(SAMPLES[kind.record])
 
 
-def test_every_kind_has_columns_of_the_schema_and_loses_no_field(kind: Kind[Any]) -> None:
+def test_every_kind_has_columns_of_the_schema_and_loses_no_field(kind: RecordKind[Any]) -> None:
     record = SAMPLES[kind.record]
     rows, columns = kind.facts(record)
 
@@ -62,14 +62,14 @@ def test_every_kind_has_columns_of_the_schema_and_loses_no_field(kind: Kind[Any]
     assert all(len(values) == rows or name == "data" for name, values in columns.items())
 
 
-def test_every_kind_says_whether_the_fold_applies_it(kind: Kind[Any]) -> None:
-    """What is folded can be read back from facts, or a replay of facts would fold less than one of the log."""
+def test_every_kind_says_whether_the_fold_applies_it(kind: RecordKind[Any]) -> None:
+    """Every folded kind can be restored from facts, so that a replay of facts folds as much as one of the log."""
     assert kind.fold is None or kind.from_facts is not None
     assert (kind.record in FOLDS) == (kind.fold is not None)
     assert (kind.record.kind in FOLDED_KINDS) == (kind.from_facts is not None)
 
 
-def test_every_kind_has_a_counter_that_is_exported_or_none(kind: Kind[Any]) -> None:
+def test_every_kind_has_a_counter_that_is_exported_or_none(kind: RecordKind[Any]) -> None:
     exported = {metric.name for metric in Meters().collect()}
 
     assert kind.counter is None or kind.counter.name in exported
@@ -78,23 +78,23 @@ def test_every_kind_has_a_counter_that_is_exported_or_none(kind: Kind[Any]) -> N
 def test_a_kind_cannot_be_described_in_part() -> None:
     required = {"record", "sentence", "facts", "from_facts", "fold", "counter"}
 
-    assert {field.name for field in fields(Kind)} > required
+    assert {field.name for field in fields(RecordKind)} > required
     with pytest.raises(TypeError, match="missing 6 required keyword-only arguments"):
-        Kind()  # type: ignore[call-arg]
+        RecordKind()  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, slots=True)
-class Unheard(Record):
-    """A kind that nothing describes."""
+class Undescribed(Record):
+    """A kind without a description."""
 
-    kind: ClassVar[str] = "not_heard_of"
+    kind: ClassVar[str] = "not_described"
 
 
 def test_a_kind_without_a_description_is_named_by_itself() -> None:
-    assert sentence_of(Unheard()) == "not heard of"
+    assert sentence_of(Undescribed()) == "not described"
 
 
-def test_the_readers_keep_no_list_of_kinds() -> None:
+def test_readers_have_no_lists_of_kinds_of_their_own() -> None:
     """A mapping from many types of record to something else belongs into the descriptions."""
     listed = [
         f"{path.relative_to(ROOT)}:{node.lineno}"

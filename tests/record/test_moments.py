@@ -24,13 +24,13 @@ def test_every_way_to_write_a_moment_is_the_same_moment(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["yesterday", "", "03:14", "2026-13-01", "17698292", "9" * 15, "0001-01-01T00:00+05:00"]
 )
-def test_what_is_no_moment_is_refused_with_one_that_is(text: str) -> None:
+def test_an_invalid_moment_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadMoment, match="write 2026-01-31T03:14:00Z"):
         parse_moment(text)
 
 
 @given(st.integers(0, 2**42))
-def test_what_is_written_reads_back(ts_ms: int) -> None:
+def test_a_formatted_moment_is_parsed_back(ts_ms: int) -> None:
     assert parse_moment(moment(ts_ms)) == ts_ms
 
 
@@ -52,7 +52,7 @@ def test_what_is_written_reads_back(ts_ms: int) -> None:
         (None, "still lasts"),
     ],
 )
-def test_a_duration_is_told_in_the_units_that_matter(us: int | None, shown: str) -> None:
+def test_a_duration_is_formatted_in_suitable_units(us: int | None, shown: str) -> None:
     assert duration(us) == shown
 
 
@@ -62,5 +62,5 @@ def test_a_moment_is_iso_8601_in_utc() -> None:
     assert moment(None) == "\u2013"
 
 
-def test_a_moment_that_no_calendar_has_stays_a_number() -> None:
+def test_a_moment_outside_of_the_calendar_stays_a_number() -> None:
     assert moment(10**18) == f"{10**18} ms"

@@ -38,7 +38,7 @@ from controllerd.record.records import (
 from tests.record import mutations as m
 from tests.record.logs import Log, stamped_log
 from tests.record.mutation import Edit, Place, R, cells, edited, rewritten, with_more, with_record, without
-from tests.record.test_true_elections import told, unclean_by_request, unclean_by_topic
+from tests.record.test_true_elections import played, unclean_by_request, unclean_by_topic
 from tests.record.true_logs import MORE_SEEDS, SEEDS, true_log
 
 UM, LAI, STOP = "UpdateMetadata", "LeaderAndIsr", "StopReplica"
@@ -46,8 +46,8 @@ UM, LAI, STOP = "UpdateMetadata", "LeaderAndIsr", "StopReplica"
 
 @cache
 def unclean_logs() -> list[Log]:
-    """Of leaders from outside the ISR, which the simulation seldom has."""
-    worlds = [asyncio.run(told(story)) for story in (unclean_by_request, unclean_by_topic)]
+    """Logs with leaders from outside the ISR, which are rare in the simulation."""
+    worlds = [asyncio.run(played(story)) for story in (unclean_by_request, unclean_by_topic)]
     return [stamped_log(world.audit.whole) for world in worlds]
 
 
@@ -88,9 +88,9 @@ def other_version_won(_place: Place, record: TermRecord) -> Record | None:
 
 
 def late_write(place: Place, record: ZkWriteRecord) -> Record | None:
-    """Of a term that another one followed."""
+    """A write of a term that another term followed."""
     is_last = max(envelope.epoch for envelope, _ in place.log) == place.envelope.epoch
-    return replace(record, zxid=m.CHAOS) if record.fence > 0 and "ok" in record.results and not is_last else None
+    return replace(record, zxid=m.LATEST) if record.fence > 0 and "ok" in record.results and not is_last else None
 
 
 def early_write(place: Place, record: ZkWriteRecord) -> Record | None:
@@ -114,16 +114,16 @@ def write_in_quarantine(place: Place, record: ZkWriteRecord) -> Record | None:
     return cells(record, row, paths=path) if is_free and row is not None else None
 
 
-def nobody_knows(place: Place, record: ZkWriteRecord) -> Record | None:
-    """And yet brokers are told of it in the same event."""
-    told_of = {
+def with_unknown_outcome(place: Place, record: ZkWriteRecord) -> Record | None:
+    """A write of the event has an unknown outcome, but a request of the same event names its partition."""
+    named = {
         f"/brokers/topics/{topic}/partitions/{number}/state"
         for index, sent in place.of_event(RequestRecord)
         if index > place.index
         for topic, number in zip(sent.topics, sent.partitions, strict=True)
     }
     others = [r for i, r in place.of_event(ZkWriteRecord) if i > place.index]
-    if record.fence <= 0 or len(record.paths) != 1 or record.paths[0] not in told_of or others:
+    if record.fence <= 0 or len(record.paths) != 1 or record.paths[0] not in named or others:
         return None
     return replace(record, results=["unknown"], ambiguous=True)
 
@@ -212,7 +212,7 @@ def unasked(place: Place, record: Record) -> bool:
 def by_another(place: Place, record: EventBegin) -> Record | None:
     changed = [len(r.topics) for _, r in place.of_event(LeadershipRecord)]
     is_one = record.name == m.ALTER and changed == [1] and not place.of_event(DecisionRecord)
-    return replace(record, detail={**record.detail, "broker": m.STRANGER}) if is_one else None
+    return replace(record, detail={**record.detail, "broker": m.UNKNOWN_BROKER}) if is_one else None
 
 
 def block_from(shift: int) -> Edit:
@@ -245,7 +245,7 @@ def _channel(record: Record) -> tuple[int, int]:
 
 
 def torn(log: Log) -> Log:
-    """A line is missing, and nobody says so."""
+    """Remove a line without a gap record."""
     at = next(i for i, (_, record) in enumerate(log) if isinstance(record, ResponseRecord))
     return log[:at] + log[at + 1 :]
 
@@ -256,20 +256,20 @@ def clock_back(log: Log) -> Log:
 
 
 def twice(log: Log) -> Log:
-    """A line stands there a second time."""
+    """Repeat a line."""
     at = next(i for i, (_, record) in enumerate(log) if isinstance(record, AlarmRecord | PartitionStateRecord))
     return [*log[: at + 1], log[at], *log[at + 1 :]]
 
 
 def wrong_gap(log: Log) -> Log:
-    """Two lines are missing where one is said to be."""
+    """Remove two lines, and declare one as lost."""
     at = next(i for i, (_, record) in enumerate(log) if isinstance(record, ResponseRecord))
     envelope = log[at][0]
     gap = GapRecord(1, envelope.seq, envelope.seq, "disk full")
     return [*log[:at], (replace(envelope, kind=gap.kind, seq=envelope.seq + 2), gap), *log[at + 1 :]]
 
 
-def nobody_decided_on(_place: Place, record: DecisionRecord) -> Record | None:
+def decision_without_isr(_place: Place, record: DecisionRecord) -> Record | None:
     return None if record.unclean[0] else cells(record, 0, isrs=[], leaders=-1)
 
 
@@ -278,7 +278,7 @@ def one_partition_more(_place: Place, record: SnapshotEnd) -> Record:
 
 
 def halted(**columns: str) -> Edit:
-    """A deletion that begins to wait, differently said; one that waits for one more reason did so before."""
+    """Change the record of a deletion that begins to wait, which is not one that gets a further reason."""
 
     def edit(place: Place, record: DeletionRecord) -> DeletionRecord | None:
         known = place.state.deletions.get(record.topics[0])
@@ -306,28 +306,28 @@ MUTATIONS: Final[dict[str, tuple[str, Edit]]] = {
     "a deposed controller writes": ("I-04", edited(ZkWriteRecord, late_write)),
     "a new controller wrote before the old one": ("I-04", edited(ZkWriteRecord, early_write)),
     "an event moves a partition after the term": ("I-05", rewritten(TermRecord, move_after_the_term)),
-    "nobody is in sync": ("I-06", m.own_change(lambda _p, _c: {"isrs": [], "leaders": -1}, asked=False)),
-    "a decision leaves nobody in sync": ("I-06", edited(DecisionRecord, nobody_decided_on)),
-    "a stranger is in sync": ("I-07", m.own_change(m.stranger_in_sync)),
-    "a dead broker comes into the ISR": ("I-08", m.own_change(m.dead_in_sync, asked=True)),
-    "a stranger comes into the ISR by request": ("I-08", m.own_change(m.stranger_in_sync, asked=True)),
+    "an ISR is empty": ("I-06", m.own_change(lambda _p, _c: {"isrs": [], "leaders": -1}, asked=False)),
+    "a decision leaves an empty ISR": ("I-06", edited(DecisionRecord, decision_without_isr)),
+    "an unassigned broker is in sync": ("I-07", m.own_change(m.unassigned_in_sync)),
+    "a failed broker joins the ISR": ("I-08", m.own_change(m.failed_in_sync, asked=True)),
+    "an unassigned broker joins the ISR by request": ("I-08", m.own_change(m.unassigned_in_sync, asked=True)),
     "a leader leads that left the ISR": ("I-09", m.own_change(m.leader_that_left)),
     "a broker is to be led by -2": ("I-09", m.request(m.deleted_leader, LAI)),
-    "a broker is ordered back": ("I-10", m.request(m.older_leader, LAI)),
-    "a broker is shown a former leader": ("I-11", m.request(m.older_leader, UM)),
+    "a broker is sent an older leader": ("I-10", m.request(m.older_leader, LAI)),
+    "a broker is sent metadata of a former leader": ("I-11", m.request(m.older_leader, UM)),
     "a leader epoch stays": ("I-12", m.own_change(m.same_epoch)),
     "a leader epoch falls": ("I-12", m.own_change(m.lower_epoch)),
     "a leader epoch falls by request": ("I-12", m.own_change(m.lower_epoch, asked=True)),
     "a leader epoch rises by request": ("I-12", m.own_change(m.next_epoch, asked=True)),
-    "metadata have a partition epoch of the future": ("I-13", m.request(m.future_epoch, UM)),
-    "orders have a partition epoch of the future": ("I-13", m.request(m.future_epoch, LAI)),
-    "an outsider leads": ("I-14", m.own_change(m.outsider_leads)),
-    "an unclean election is said to be clean": ("I-14", edited(DecisionRecord, m.clean)),
-    "an unclean election is not said": ("I-14", rewritten(DecisionRecord, m.unsaid)),
+    "metadata has a partition epoch of the future": ("I-13", m.request(m.future_epoch, UM)),
+    "LeaderAndIsr has a partition epoch of the future": ("I-13", m.request(m.future_epoch, LAI)),
+    "a broker from outside the ISR leads": ("I-14", m.own_change(m.outsider_leads)),
+    "an unclean election is recorded as clean": ("I-14", edited(DecisionRecord, m.clean)),
+    "an unclean election is not recorded": ("I-14", rewritten(DecisionRecord, m.unrecorded)),
     "the second in the order is elected": ("I-15", edited(DecisionRecord, m.second_in_sync)),
     "a replica comes without being added": ("I-16", edited(AssignmentRecord, not_added)),
     "a replica is lost at the end": ("I-16", edited(AssignmentRecord, one_replica_too_few)),
-    "a reassignment is not said": ("I-17", unwritten(ReassignmentRecord, unasked)),
+    "a reassignment is not recorded": ("I-17", unwritten(ReassignmentRecord, unasked)),
     "a running replica is deleted": (
         "I-18", edited(ReplicaStateRecord, other_column("after", "OnlineReplica", "ReplicaDeletionStarted"))),
     "a replica that is being deleted is new": (
@@ -342,60 +342,60 @@ MUTATIONS: Final[dict[str, tuple[str, Edit]]] = {
     "an assigned replica is deleted": ("I-21", m.request(m.with_deletion, STOP)),
     "a topic goes before its data": ("I-22", rewritten(ReplicaStateRecord, topic_before_its_data)),
     "the request goes before the topic": ("I-22", rewritten(ZkWriteRecord, marker_before_topic)),
-    "a broker is told first that nobody lives": ("I-23", m.request(m.nobody_lives, UM)),
-    "a death is not told": ("I-24", rewritten(BrokersRecord, m.untold_of_a_death)),
-    "a newcomer is shown nothing": ("I-25", m.newcomer_gets_nothing(UM)),
-    "a newcomer has no orders": ("I-25", m.newcomer_gets_nothing(LAI)),
+    "the first metadata of a broker has no live brokers": ("I-23", m.request(m.without_live_brokers, UM)),
+    "a failure is not sent to brokers": ("I-24", rewritten(BrokersRecord, m.old_list_after_a_failure)),
+    "a started broker gets no metadata": ("I-25", m.started_broker_gets_nothing(UM)),
+    "a started broker gets no LeaderAndIsr": ("I-25", m.started_broker_gets_nothing(LAI)),
     "a topic has another id": (
         "I-26", edited(TopicsRecord, lambda p, r: cells(r, 0, ids="x" * 22) if r.names[0] in p.state.topics else None)),
-    "a stranger is told": ("I-27", m.request(m.to_a_stranger, UM)),
-    "an earlier life of a broker is told": ("I-27", m.request(m.to_an_earlier_life, UM)),
+    "a request is sent to an unknown broker": ("I-27", m.request(m.to_an_unknown_broker, UM)),
+    "a request is sent to an earlier registration of a broker": ("I-27", m.request(m.to_an_earlier_registration, UM)),
     "a call is answered twice": ("I-28", doubled(ReplyRecord)),
     "another call is answered": ("I-28", edited(ReplyRecord, lambda _p, r: replace(r, number=r.number + 1))),
     "an answer has an old number": ("I-29", other_answer("correlation_id", lambda _number: 0)),
-    "a stranger answers": ("I-29", other_answer("broker", lambda _broker: m.STRANGER)),
-    "an earlier life of a broker answers": ("I-29", other_answer("broker_epoch", lambda _epoch: 1)),
-    "what was never asked is answered": ("I-29", other_answer("api", lambda _api: "Nothing")),
+    "an unknown broker answers": ("I-29", other_answer("broker", lambda _broker: m.UNKNOWN_BROKER)),
+    "an earlier registration of a broker answers": ("I-29", other_answer("broker_epoch", lambda _epoch: 1)),
+    "a request that was never sent is answered": ("I-29", other_answer("api", lambda _api: "Nothing")),
     "a snapshot lacks a broker": ("I-30", edited(SnapshotEnd, lambda _p, r: replace(r, brokers=r.brokers + 1))),
     "a snapshot lacks a topic": ("I-30", edited(SnapshotEnd, lambda _p, r: replace(r, topics=r.topics + 1))),
     "a snapshot lacks a partition": ("I-30", edited(SnapshotEnd, one_partition_more)),
     "the controller knew another cluster": ("I-30", edited(DigestRecord, lambda _p, r: replace(r, digest="0" * 16))),
-    "a deletion is asked for twice": ("I-31", doubled(DeletionRecord, lambda r: r.changes == ["queued"])),
-    "a deletion goes on that never waited": ("I-31", halted(changes="resumed")),
-    "a deletion was never asked for": ("I-31", halted(topics="unknown")),
-    "another broker asks for an ISR": ("I-32", edited(EventBegin, by_another)),
+    "a deletion is queued twice": ("I-31", doubled(DeletionRecord, lambda r: r.changes == ["queued"])),
+    "a deletion is resumed that never halted": ("I-31", halted(changes="resumed")),
+    "a deletion was never queued": ("I-31", halted(topics="unknown")),
+    "another broker requests an ISR": ("I-32", edited(EventBegin, by_another)),
     "a request makes another leader": ("I-32", m.own_change(m.other_leader, asked=True)),
     "a partition recovers from nothing": ("I-33", m.own_change(m.recovering)),
     "a partition has recovered by itself": ("I-33", edited(EventBegin, m.recovers_alone)),
-    "nobody leads though somebody could": ("I-34", m.in_slow_motion(m.own_change(m.nobody_leads, asked=None))),
+    "a partition stays without a leader": ("I-34", m.in_slow_motion(m.own_change(m.without_leader, asked=None))),
     "a reassignment is never completed": ("I-35", m.in_slow_motion(edited(AssignmentRecord, never_completed))),
-    "nobody looked at a change": ("I-36", said("picture differs from ZooKeeper", "/brokers/ids")),
+    "a change was not read": ("I-36", said("picture differs from ZooKeeper", "/brokers/ids")),
     "a znode in quarantine is written": ("I-37", edited(ZkWriteRecord, write_in_quarantine)),
-    "brokers are told what nobody knows": ("I-38", edited(ZkWriteRecord, nobody_knows)),
+    "brokers are sent a write with an unknown outcome": ("I-38", edited(ZkWriteRecord, with_unknown_outcome)),
     "a block overlaps": ("I-39", block_from(-500)),
-    "a block is handed out twice": ("I-39", block_from(-1000)),
+    "a block is allocated twice": ("I-39", block_from(-1000)),
     "a block is not written": ("I-39", unwritten(ZkWriteRecord, writes_a_block)),
     "a line is missing": ("I-40", torn),
-    "a line stands twice": ("I-40", twice),
+    "a line is in the log twice": ("I-40", twice),
     "the clock goes back": ("I-40", clock_back),
-    "more is missing than is said": ("I-40", wrong_gap),
+    "a gap record declares too few lines": ("I-40", wrong_gap),
     "a request was stopped": ("RT", said("invariant broken", "I-06: t-0 would have an empty ISR")),
 }  # fmt: skip
 
 COMPANIONS: Final[dict[str, set[str]]] = {
-    "a term has the epoch of the one before": {"I-03"},  # its requests carry the true one
-    "a decision leaves nobody in sync": {"I-15"},  # nor does it take the first eligible one
-    "a stranger comes into the ISR by request": {"I-07"},  # who is neither live nor assigned
+    "a term has the epoch of the one before": {"I-03"},  # its requests have the true one
+    "a decision leaves an empty ISR": {"I-15"},  # nor does it elect the first eligible one
+    "an unassigned broker joins the ISR by request": {"I-07"},  # which is neither live nor assigned
     "a leader epoch falls by request": {"I-30"},  # a digest follows
-    "orders have a partition epoch of the future": {"I-11"},  # the metadata that follow are older
-    "metadata have a partition epoch of the future": {"I-11"},
-    "an unclean election is said to be clean": {"I-33"},  # what follows it is a recovery
-    "an unclean election is not said": {"I-33"},
+    "LeaderAndIsr has a partition epoch of the future": {"I-11"},  # the metadata that follow are older
+    "metadata has a partition epoch of the future": {"I-11"},
+    "an unclean election is recorded as clean": {"I-33"},  # what follows it is a recovery
+    "an unclean election is not recorded": {"I-33"},
     "a partition has recovered by itself": {"I-12"},  # the leader epoch stays, as it does in a request
     "an assigned replica is deleted": {"I-20"},  # which is in sync
-    "nobody leads though somebody could": {"I-32"},  # after a request of the leader
+    "a partition stays without a leader": {"I-32"},  # after a request of the leader
 }
-"""What else one thing breaks, and why."""
+"""The other rules that a mutation violates, and why."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -408,7 +408,7 @@ def test_no_true_log_of_unclean_elections_breaks_a_rule() -> None:
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_one_thing_wrong_is_found_by_its_rule_and_no_other(name: str) -> None:
+def test_a_mutation_is_found_by_its_rule_and_no_other(name: str) -> None:
     rule, edit = MUTATIONS[name]
     found = {violation.id for violation in check(mutated(edit))}
     assert rule in found

@@ -46,15 +46,15 @@ SENTENCES = {
     "refused": "election refused for a-0: no live replica in the ISR",
     "decision": "elected a-0 (offline), broker 2, 1 UNCLEAN",
     "offline_dirs": "broker 1: 1 replica on failed log directories",
-    "quarantine": "/brokers/topics/ü is left alone: no JSON",
-    "rejected": "/brokers/topics/ü cannot be understood: not UTF-8",
+    "quarantine": "/brokers/topics/ü is in quarantine: no JSON",
+    "rejected": "/brokers/topics/ü is unreadable: not UTF-8",
     "deletion": "deletion of a, b: 1 queued, 1 halted: broker 3 is away",
     "debt": "broker 3 has 1 pending deletion",
     "reassignment": "reassignment of a-0 begun",
     "zk": "ZooKeeper wrote 1 operation in 0.5 ms",
     "request": "LeaderAndIsr for 1 partition queued for 1 broker",
     "response": "broker 1 answered LeaderAndIsr after 2.5 ms, 1 partition with errors",
-    "admin": "User:alice asked for elections of t-0: done, 1 done",
+    "admin": "User:alice requested elections of t-0: done, 1 done",
     "alarm": 'bad znode: quote " and newline \\n and \\u2028',
     "observation": "broker died: 1 partition compared, 1 equal",
     "gap": "2 records lost: No space left on device",
@@ -81,14 +81,14 @@ def test_a_record_that_only_counts_topics_names_none() -> None:
     [
         (BrokersRecord(), "no change of brokers"),
         (BrokersRecord(gone=[1, 2, 3, 4, 5]), "brokers 1, 2, 3 and 2 more gone"),
-        (QuarantineRecord("/x", None), "/x is understood again"),
+        (QuarantineRecord("/x", None), "/x is readable again"),
         (SettingsRecord(["x"], ["1"], ["1"], ["brokers"], [None]), "x is 1 (brokers)"),
         (states(["a", "a"]), "2 partitions of a: 2 NewPartition to OnlinePartition"),
         (states(["a", "b", "b"]), "3 partitions of 2 topics: 3 NewPartition to OnlinePartition"),
         (states([]), "no partitions: "),
         (
             LeadershipRecord(["a"], [0], [-1], [4], [[2]], [7], [9], [0]),
-            "nobody leads a-0, isr [2], leader epoch 4",
+            "a-0 has no leader, isr [2], leader epoch 4",
         ),
         (
             LeadershipRecord(["a", "a"], [0, 1], [1, -1], [4, 4], [[1], [2]], [7, 7], [9, 9], [0, 0]),
@@ -120,7 +120,7 @@ def test_only_records_about_partitions_count_some() -> None:
     assert partitions_of(TopicsRecord(["a"], [None], [0])) == 0
 
 
-def test_whatever_a_client_sent_is_one_line_and_steers_no_terminal() -> None:
+def test_text_of_a_client_is_one_line_without_terminal_controls() -> None:
     asked = QuarantineRecord("/brokers/topics/a\x1b]0;owned\x07\nall is well", None)
 
-    assert sentence_of(asked) == r"/brokers/topics/a\x1b]0;owned\x07\nall is well is understood again"
+    assert sentence_of(asked) == r"/brokers/topics/a\x1b]0;owned\x07\nall is well is readable again"

@@ -23,7 +23,7 @@ from controllerd.record.records import (
     TopicsRecord,
 )
 from controllerd.record.state import ClusterState
-from controllerd.record.travel import NoSuchMoment, Traveller, merged, state_at
+from controllerd.record.travel import NoSuchMoment, StateFold, merged, state_at
 from tests.fakes.world import tp
 from tests.record.logs import NODE, Log, good_log, index_of
 from tests.record.true_logs import true_log
@@ -71,7 +71,7 @@ def test_a_number_is_the_state_after_that_record() -> None:
     assert (leader(before.state), leader(after.state), after.at.seq) == (1, 2, elected)
 
 
-def test_a_number_is_looked_for_in_the_log_that_is_named() -> None:
+def test_a_number_is_searched_in_the_selected_log() -> None:
     others = [(replace(envelope, node=OTHER, epoch=8), record) for envelope, record in good_log()]
     log = [*good_log(), *others]
     assert state_at(log, seq=9).at.node == NODE
@@ -85,7 +85,7 @@ def test_an_epoch_is_its_end() -> None:
     assert leader(state_at(log, epoch=9).state) == 1
 
 
-def test_no_more_is_read_than_the_moment_takes() -> None:
+def test_the_log_is_read_up_to_the_moment_only() -> None:
     def endless() -> Iterator[tuple[Envelope, Record]]:
         yield from good_log()
         raise AssertionError("read on")
@@ -107,7 +107,7 @@ def test_no_more_is_read_than_the_moment_takes() -> None:
         ({"epoch": 9}, "no record of epoch 9: the last one before is seq 32"),
     ],
 )
-def test_a_moment_that_is_not_in_the_log_is_refused_with_what_there_is(asked: dict[str, int], why: str) -> None:
+def test_a_moment_that_is_not_in_the_log_is_refused_with_the_nearest_record(asked: dict[str, int], why: str) -> None:
     with pytest.raises(NoSuchMoment, match="no record") as refusal:
         state_at(
             good_log(),
@@ -124,7 +124,7 @@ def test_an_empty_log_has_no_moment() -> None:
         state_at([])
 
 
-def test_while_a_snapshot_is_written_the_picture_is_the_one_before_it() -> None:
+def test_while_a_snapshot_is_written_the_state_is_the_one_before_it() -> None:
     log = good_log()
     last = log[-1][0]
     more: list[Record] = [SnapshotBegin(8), BrokersRecord(live=[BrokerRow(3, 103, [], None)]), SnapshotEnd(1, 0, 0)]
@@ -134,7 +134,7 @@ def test_while_a_snapshot_is_written_the_picture_is_the_one_before_it() -> None:
     assert (leader(after), sorted(after.brokers)) == (None, [3])
 
 
-def test_a_periodic_snapshot_says_nothing_new_to_whoever_has_read_what_came_before() -> None:
+def test_a_periodic_snapshot_changes_nothing_for_a_reader_of_the_earlier_records() -> None:
     log = good_log()
     last = log[-1][0]
     more: list[Record] = [SnapshotBegin(7, periodic=True), TopicsRecord(["a"], ["id-a"], [0]), SnapshotEnd(2, 1, 1)]
@@ -159,7 +159,7 @@ def test_terms_come_in_the_order_of_their_epochs_whatever_the_clocks_say() -> No
     assert names(merged([first, second])) == names(merged([second, first])) == "abcdef"
 
 
-def test_what_was_written_outside_of_a_term_is_placed_by_the_clock() -> None:
+def test_records_outside_of_a_term_are_placed_by_the_clock() -> None:
     leads = lines(NODE, (3, 1_000, "a"), (3, 2_000, "c"), (3, 3_000, "e"))
     waits = lines(OTHER, (0, 1_500, "b"), (0, 2_500, "d"), (0, 4_000, "f"), (4, 4_500, "g"))
     assert names(merged([leads, waits])) == names(merged([waits, leads])) == "abcdefg"
@@ -202,17 +202,17 @@ def test_the_logs_of_a_story_are_one_story() -> None:
     assert digest_of(state_at(together).state) == digest_of(alone)
 
 
-def test_whoever_has_not_heard_that_his_term_is_over_changes_nothing() -> None:
+def test_a_controller_that_has_not_noticed_the_end_of_its_term_changes_nothing() -> None:
     log, late = good_log(), good_log()[-1][0]
     shrunk = LeadershipRecord(["a"], [0], [1], [9], [[1]], [6], [99], [0])
     state = state_at([*log, (replace(late, node=OTHER, epoch=6, kind=shrunk.kind), shrunk)]).state
     assert digest_of(state) == digest_of(state_at(log).state)
 
 
-def test_what_others_do_outside_of_a_term_is_not_the_controllers_state() -> None:
-    traveller = Traveller()
+def test_records_of_other_instances_outside_of_a_term_are_not_the_controllers_state() -> None:
+    fold = StateFold()
     for envelope, record in good_log():
-        traveller.see(envelope, record)
+        fold.apply(envelope, record)
     for other in (SessionRecord("lost", 1, 1), TermRecord("held", 7, 12, "2000000000", "somebody leads")):
-        traveller.see(replace(good_log()[-1][0], node=OTHER, epoch=0, kind=other.kind), other)
-    assert (traveller.state.controller_epoch, traveller.state.term) == (7, "elected")
+        fold.apply(replace(good_log()[-1][0], node=OTHER, epoch=0, kind=other.kind), other)
+    assert (fold.state.controller_epoch, fold.state.term) == (7, "elected")

@@ -1,4 +1,4 @@
-"""No false alarm: reassignments and deletions of a whole controller, told by what they write down."""
+"""No false alarm: the rules on the records of a controller's reassignments and deletions."""
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, TopicPartition
@@ -40,7 +40,7 @@ async def grow(world: World, *isr: int) -> None:
 
 
 async def delete(world: World) -> None:
-    """Somebody wants the topic deleted; brokers do as they are told."""
+    """Request the deletion of the topic; brokers carry out their requests."""
     world.tree.put("/admin/delete_topics/t")
     await world.settle()
     while orders := _orders(world):
@@ -94,7 +94,7 @@ async def test_a_reassignment_that_only_removes() -> None:
     assert_is_clean(world)
 
 
-async def test_a_reassignment_away_from_a_broker_that_is_gone() -> None:
+async def test_a_reassignment_away_from_a_failed_broker() -> None:
     world = await cluster()
     world.die(3)
     await world.settle()
@@ -109,7 +109,7 @@ async def test_a_reassignment_away_from_a_broker_that_is_gone() -> None:
     assert_is_clean(world)
 
 
-async def test_a_deletion_with_everybody_there() -> None:
+async def test_a_deletion_with_all_brokers_live() -> None:
     world = await cluster()
     await delete(world)
     assert "/brokers/topics/t" not in world.tree.nodes

@@ -1,4 +1,4 @@
-"""No false alarm: elections on request, log directories and features, told by what a whole controller writes down."""
+"""No false alarm: the rules on the records of a controller's elections, log directories and features."""
 
 from collections.abc import Awaitable, Callable
 
@@ -154,7 +154,7 @@ STORIES = [
 ]
 
 
-async def told(story: Story) -> World:
+async def played(story: Story) -> World:
     world = await cluster(1, 2, policy=Policy())
     for topic in ("t", "u"):
         await with_topic(world, topic, 1, 2)
@@ -164,14 +164,14 @@ async def told(story: Story) -> World:
 
 @pytest.mark.parametrize("story", STORIES)
 async def test_the_log_of_a_story_is_clean(story: Story) -> None:
-    world = await told(story)
+    world = await played(story)
 
     assert list(check(stamped_log(world.audit.records))) == []
 
 
 @pytest.mark.parametrize("story", STORIES)
 async def test_the_log_of_a_story_ends_where_zookeeper_does(story: Story) -> None:
-    world = await told(story)
+    world = await played(story)
     state = ClusterState()
     for envelope, record in stamped_log(world.audit.records):
         apply(state, envelope, record)

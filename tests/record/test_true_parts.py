@@ -41,7 +41,7 @@ def folded(log: Log) -> ClusterState:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_summary_of_whatever_went_wrong_breaks_nothing_and_leads_to_the_same_cluster(seed: int) -> None:
+def test_a_summary_of_a_story_with_faults_breaks_no_rule_and_leads_to_the_same_cluster(seed: int) -> None:
     log = true_log(seed)
     summary = written(log, "summary")
     assert not any(isinstance(record, RequestRecord | ZkWriteRecord) for _, record in summary)
@@ -63,7 +63,7 @@ def test_a_log_without_its_beginning_breaks_nothing(seed: int, level: Literal["s
     assert {cut: violations for cut in cuts if (violations := list(check(log[cut:])))} == {}
 
 
-def test_what_is_judged_again_is_found_again() -> None:
+def test_a_violation_after_the_first_snapshot_is_found() -> None:
     """From the next term on a log without its beginning is judged as every other."""
     log = next(log for log in map(true_log, SEEDS) if len(_terms(log)) > 1)
     first, second = _terms(log)[:2]

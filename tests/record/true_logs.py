@@ -19,7 +19,7 @@ _CRITICAL: Final = 50
 
 @cache
 def true_log(seed: int) -> Log:
-    """The logs of all controllers of a story, in the order of time; nobody may change it."""
+    """The logs of all controllers of a story, in the order of time; callers must not change it."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_CRITICAL))
     try:

@@ -1,8 +1,8 @@
-// Prints what one release of Apache Kafka says of topic configs, as JSON lines, out of that release's own LogConfig:
-// first one line a config of its ConfigDef, then one line an answer to each question on standard input.
+// Prints the topic configs of one release of Apache Kafka as JSON lines, from that release's own LogConfig:
+// first one line per config of its ConfigDef, then one line with the answer to each question on standard input.
 //
 // A question is one line: 0 or 1 (tiered storage is enabled on the broker), then names and values, all between tabs.
-// The answer is what CreateTopics would be refused with, or null: the rules of LogConfig.validate and, up to 3.5, those
+// The answer is the message with which CreateTopics is refused, or null: the rules of LogConfig.validate and, up to 3.5, those
 // of the constructor, which a broker runs for every topic that it loads.
 //
 // Run by Java alone: java -cp CLASS_PATH TopicConfigs.java < QUESTIONS
@@ -71,7 +71,7 @@ public class TopicConfigs {
         throw new NoSuchMethodException(name);
     }
 
-    // -- what is defined
+    // -- definitions
 
     private static Map<String, Object> described(ConfigDef.ConfigKey key) throws Exception {
         Map<String, Object> row = new LinkedHashMap<>();
@@ -84,7 +84,7 @@ public class TopicConfigs {
         return row;
     }
 
-    // The broker setting behind a config. Up to 3.4 LogConfig names some that no broker has.
+    // The broker setting behind a config. Up to 3.4 LogConfig names settings that no broker has.
     private static String serverConfigName(String name) throws Exception {
         Object found = call("serverConfigName", name);
         if (!(found instanceof Optional)) {
@@ -118,7 +118,7 @@ public class TopicConfigs {
         return field.get(owner);
     }
 
-    // -- what is answered
+    // -- answers
 
     private static String answer(String[] question, Map<String, Object> defaults) throws Exception {
         Properties configs = new Properties();

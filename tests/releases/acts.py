@@ -1,4 +1,4 @@
-"""What is done to a cluster of each release: the columns of the table of releases, in this order."""
+"""The acts that are performed on a cluster of each release: the columns of the table of releases, in order."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -18,11 +18,11 @@ PREFERRED: Final = 0
 
 
 Run = Callable[[ReleaseScene], Awaitable[str | None]]
-"""Does something, fails if it does not become what it should, and returns the word that was seen, if not ``yes``."""
+"""Performs an act and asserts its outcome. Returns the text for the table's cell; None stands for ``yes``."""
 
 
 class Act(NamedTuple):
-    """One column: what is done."""
+    """One column of the table: its title, and the coroutine function that performs the act."""
 
     title: str
     run: Run
@@ -32,18 +32,18 @@ ACTS: Final[dict[str, Act]] = {}
 
 
 def act(title: str) -> Callable[[Run], Run]:
-    """Enter a function as a column."""
+    """Register the decorated function in ``ACTS`` as a column with this title."""
 
-    def entered(run: Run) -> Run:
+    def register(run: Run) -> Run:
         ACTS[run.__name__] = Act(title, run)
         return run
 
-    return entered
+    return register
 
 
 @act("Take over")
 async def take_over(scene: ReleaseScene) -> None:
-    """From the release's own controller, whose topics and epochs go on."""
+    """controllerd takes over from the release's own controller, and keeps its topics and epochs."""
     since = time.monotonic()
     await scene.take_over()
     await scene.until_whole()
@@ -53,7 +53,7 @@ async def take_over(scene: ReleaseScene) -> None:
 
 @act("Create, produce")
 async def create_and_produce(scene: ReleaseScene) -> None:
-    """A topic by CreateTopics, whose records are all there."""
+    """CreateTopics creates a topic, and a producer's records are acknowledged."""
     async with scene.row("create, produce", within_s=scene.orderly_s):
         topic = scene.own("made")
         await scene.create(topic, {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
@@ -61,9 +61,9 @@ async def create_and_produce(scene: ReleaseScene) -> None:
             await scene.until(lambda: load.acknowledged > 50, "records are acknowledged")
 
 
-@act("ISR changes told by")
+@act("ISR changes reported through")
 async def shrink_and_grow_an_isr(scene: ReleaseScene) -> str:
-    """A follower freezes within its session and goes on: the leader tells both, in the way of its release."""
+    """A follower is paused and resumed within its session: the leader reports the shrunk and the full ISR."""
     async with scene.row("ISR changes", within_s=SESSION_S):
         since, topic = time.monotonic(), scene.own("isr")
         await scene.create(topic, {0: [1, 2]}, ONE_ALONE)
@@ -74,7 +74,7 @@ async def shrink_and_grow_an_isr(scene: ReleaseScene) -> str:
             finally:
                 scene.broker(2).resume()
             await scene.until_isr(topic, [1, 2])
-        assert (await scene.state(topic)).leader_epoch == 0, "the session of the follower ended"
+        assert (await scene.state(topic)).leader_epoch == 0, "the follower's ZooKeeper session expired"
     (way,) = await isr_ways.received(scene, since)
     assert way == isr_ways.expected(scene.broker(1).version, scene.protocol())
     return way
@@ -82,7 +82,7 @@ async def shrink_and_grow_an_isr(scene: ReleaseScene) -> str:
 
 @act("Reassign")
 async def reassign(scene: ReleaseScene) -> None:
-    """A partition moves to another broker under load, by AlterPartitionReassignments."""
+    """AlterPartitionReassignments moves a replica to another broker under load."""
     async with scene.row("reassign", within_s=scene.orderly_s):
         topic = scene.own("moved")
         await scene.create(topic, {0: [1, 2]}, ONE_ALONE)
@@ -95,7 +95,7 @@ async def reassign(scene: ReleaseScene) -> None:
 
 @act("kill -9")
 async def kill(scene: ReleaseScene) -> None:
-    """The leader of partitions is killed; others lead when its session has ended; it returns with its data."""
+    """A killed leader is replaced when its session has expired, and returns to the ISR after its restart."""
     async with scene.row("kill -9", within_s=SESSION_S + MOVES_S):
         topic = scene.own("killed")
         await scene.create(topic, {0: [1, 2, 3]}, ONE_ALONE)
@@ -108,13 +108,13 @@ async def kill(scene: ReleaseScene) -> None:
 
 @act("Preferred election")
 async def elect_preferred(scene: ReleaseScene) -> None:
-    """Leaders go back to their preferred replicas when ElectLeaders asks for it, and not before."""
+    """ElectLeaders makes the preferred replicas leaders again; leadership does not move before it is requested."""
     async with scene.row("preferred election", within_s=scene.orderly_s):
         before = await scene.cluster.view()
         moved = sum(s.leader != before.assignments[p].replicas[0] for p, s in before.leaderships.items())
         assert moved > 0, "every preferred replica leads already"
-        wanted = {"election_type": PREFERRED, "topic_partitions": None, "timeout": ms(30_000)}
-        answer: Any = await answer_of(scene.controller.kafka_port.port, ELECT, 2, wanted)
+        request = {"election_type": PREFERRED, "topic_partitions": None, "timeout": ms(30_000)}
+        answer: Any = await answer_of(scene.controller.kafka_port.port, ELECT, 2, request)
         assert answer.error_code is ErrorCode.none
         after = await scene.cluster.view()
         assert all(state.leader == after.assignments[p].replicas[0] for p, state in after.leaderships.items())
@@ -122,29 +122,29 @@ async def elect_preferred(scene: ReleaseScene) -> None:
 
 @act("Bounce")
 async def bounce(scene: ReleaseScene) -> None:
-    """A broker is gone and back before the controller looks: it tells the lives apart, and tells the new one all."""
+    """A broker restarts while controllerd is paused. controllerd finds a new epoch and sends full metadata."""
     async with scene.row("bounce", within_s=BOUNCE_S):
         since, before = time.monotonic(), await scene.operator.czxid("/brokers/ids/2")
         await scene.bounce_unseen(2)
         assert await scene.operator.czxid("/brokers/ids/2") > before
-        assert await bounces_by_event(scene, since) == [{2}], "it was no death and birth in one event"
+        assert await bounces_by_event(scene, since) == [{2}], "the restart was not processed as a bounce in one event"
         await scene.until_whole()
         await judge_new_life(scene, 2, since)
 
 
 @act("Controlled shutdown")
 async def shut_down(scene: ReleaseScene) -> None:
-    """SIGTERM is answered: the leaders have moved before the broker goes, so that no producer waits for a session."""
+    """The leaderships of a broker move between SIGTERM and its end, so no producer waits for a session to expire."""
     async with scene.row("controlled shutdown", within_s=scene.orderly_s):
         led = await scene.waiting.led_by(BrokerId(3))
-        assert led > 0, "it leads nothing that would have to move"
+        assert led > 0, "the broker leads no partition, so the test would show nothing"
         await scene.shut_down_in_order(3)
         await scene.start(3)
 
 
 @act("Delete")
 async def delete(scene: ReleaseScene) -> None:
-    """Topics of the acts before are gone in ZooKeeper and on each disk; one of the same name can be made."""
+    """DeleteTopics removes a topic from ZooKeeper and from every disk; its name can be used again."""
     async with scene.row("delete", within_s=scene.orderly_s):
         topic = scene.own("made")
         await scene.delete(topic)
@@ -155,7 +155,7 @@ async def delete(scene: ReleaseScene) -> None:
 
 @act("Give back")
 async def give_back(scene: ReleaseScene) -> None:
-    """The release's own controller leads again, creates, and deletes."""
+    """The release's own controller leads again, creates a topic and deletes it."""
     since = time.monotonic()
     await scene.give_back()
     topic = scene.own("returned")

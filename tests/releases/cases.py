@@ -1,4 +1,4 @@
-"""The rows of the table of releases: each release with the lowest protocol version that is served, and its own."""
+"""The rows of the table of releases: each release at the lowest protocol version that is served, and at its own."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from controllerd.dev.releases import TESTED_RELEASES
 
 
 class Case(NamedTuple):
-    """Brokers of a release with a protocol version between them."""
+    """A release of the brokers, and their ``inter.broker.protocol.version``."""
 
     release: str
     protocol: str
@@ -19,7 +19,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """By release, the lowest protocol version before the highest, which an upgrade ends with."""
+    """Return the cases by release: first the lowest protocol version, then the release's own."""
     return [
         Case(release, protocol)
         for release in TESTED_RELEASES

@@ -1,4 +1,4 @@
-"""A fingerprint of a test and of everything that it uses of the tests: a result counts while nothing of it changed."""
+"""A fingerprint of a test and of its helpers: a recorded result is valid until one of them changes."""
 
 import ast
 import hashlib
@@ -8,11 +8,11 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HELPERS: Final = ("tests.real", "tests.releases", "controllerd.dev")
-"""The packages whose modules judge, or do something to a cluster, on behalf of a test."""
+"""The packages whose modules operate the cluster of a test or check its results."""
 
 
-KEEPERS: Final = ("tests.releases.gaps", "tests.releases.seen")
-"""Modules that keep results and take no part in them."""
+RECORDERS: Final = ("tests.releases.gaps", "tests.releases.seen")
+"""Modules that only record results; a change of them does not affect a result."""
 
 
 def fingerprint(source: str, user: Path, root: Path = ROOT) -> str:
@@ -29,7 +29,7 @@ def constants(module: Path) -> str:
 
 
 def helpers(user: Path, root: Path = ROOT) -> dict[str, str]:
-    """The sources of the helper modules that a module imports, directly or by way of each other, by their names."""
+    """Return the sources of the helper modules that a module imports, directly or indirectly, by module name."""
     found: dict[str, str] = {}
     waiting = [user.read_text("utf-8")]
     while waiting:
@@ -41,9 +41,9 @@ def helpers(user: Path, root: Path = ROOT) -> dict[str, str]:
 
 
 def imported(source: str) -> set[str]:
-    """What a source imports of the helpers' packages: modules, and names that may be modules."""
+    """Return the names that a source imports from the helpers' packages: modules, and names that may be modules."""
     names = {name for name in _names(source) if any(name.startswith(f"{package}.") for package in HELPERS)}
-    return names - set(KEEPERS)
+    return names - set(RECORDERS)
 
 
 def _names(source: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The gaps of producers in a rolling restart of each release: measured by a test, shown on the page."""
+"""The gaps of producers in a rolling restart of each release: measured by a test, shown in the documentation."""
 
 import functools
 import json
@@ -22,15 +22,15 @@ class Gaps(NamedTuple):
 
 
 def read(record: Path = RECORD) -> dict[str, Gaps]:
-    """Return the measurements by release, as far as the test that took them, and its helpers, are the same now."""
+    """Return the measurements by release, unless the test that took them or one of its helpers has changed since."""
     kept = json.loads(record.read_text("utf-8")) if record.exists() else {}
     return {
         release: Gaps(row["own"], row["ours"]) for release, row in kept.items() if row["fingerprint"] == _fingerprint()
     }
 
 
-def note(release: str, gaps: Gaps, record: Path = RECORD) -> None:
-    """Keep a measurement, if the environment asks for it."""
+def record_gaps(release: str, gaps: Gaps, record: Path = RECORD) -> None:
+    """Record a measurement, if the environment variable ``VARIABLE`` is 1."""
     if os.environ.get(VARIABLE) != "1":
         return
     kept = {
@@ -47,7 +47,7 @@ def _fingerprint() -> str:
 
 
 def table() -> str:
-    """The table of gaps."""
+    """Return the table of gaps in Markdown."""
     measured = read()
     rows = [[release, *_cells(measured.get(release))] for release in TESTED_RELEASES]
     head = ["Release", "Under its own controller", "Under controllerd"]

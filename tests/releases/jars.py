@@ -1,4 +1,4 @@
-"""Downloads the jars of all tested releases before any test's time runs: ``python -m tests.releases.jars``."""
+"""Download the jars of all tested releases before the tests run: ``python -m tests.releases.jars``."""
 
 import asyncio
 import sys

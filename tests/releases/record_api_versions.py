@@ -26,9 +26,9 @@ _PATIENCE_S: Final = 30.0
 
 
 async def ask_api_versions(port: int) -> Ranges:
-    """The lowest and the highest version of each API that a node of this machine serves, by its key.
+    """Return the lowest and the highest version of each API that a local node serves, by API key.
 
-    :raises OSError, WireError: it does not answer.
+    :raises OSError, WireError: the node does not answer.
     """
     connection = await KafkaConnection.connect(LOOPBACK, port, "recorder", request_timeout_s=_PATIENCE_S)
     try:
@@ -38,7 +38,7 @@ async def ask_api_versions(port: int) -> Ranges:
 
 
 def _decoded(body: bytes) -> Ranges:
-    """ApiVersionsResponse version 0: an error and an array of key, lowest and highest."""
+    """Decode ApiVersionsResponse version 0: an error code, and an array of key, lowest and highest version."""
     error, count = struct.unpack_from(">hi", body)
     assert error == 0, error
     assert len(body) == 6 + count * _ENTRY.size, body
@@ -46,7 +46,7 @@ def _decoded(body: bytes) -> Ranges:
 
 
 async def record(release: str, directory: Path) -> Ranges:
-    """Return the versions that one broker of the release serves, beside a ZooKeeper of its own."""
+    """Return the versions that a broker of the release serves, with a ZooKeeper of its own."""
     async with (
         EmbeddedZooKeeper(directory / "zookeeper") as zookeeper,
         KafkaBroker(1, zookeeper.connect, directory / "broker", heap_mib=256, version=release) as broker,
@@ -55,12 +55,12 @@ async def record(release: str, directory: Path) -> Ranges:
 
 
 def read() -> dict[str, Ranges]:
-    """Return the record."""
+    """Return the recorded versions by release."""
     return {release: dict(ranges) for release, ranges in json.loads(FILE.read_text(encoding="utf-8")).items()}
 
 
 def written(recorded: dict[str, Ranges]) -> str:
-    """The text of the file: one line for each API."""
+    """Return the text of the file: one line for each API."""
     releases = []
     for release, ranges in recorded.items():
         rows = (f"    {json.dumps(key)}: {json.dumps(ranges[key])}" for key in sorted(ranges, key=int))

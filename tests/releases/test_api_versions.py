@@ -1,4 +1,4 @@
-"""The record of the releases' ApiVersions is complete, and true of the release that runs in every test."""
+"""The record of the releases' ApiVersions is complete, and matches a broker of the default release."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def test_the_file_is_as_the_recorder_writes_it() -> None:
 @pytest.mark.parametrize(
     ("api", "release", "versions"),
     [
-        # ISR changes are reported by ZooKeeper in 2.6, by AlterIsr since 2.7, by AlterPartition (version 1) since 3.2.
+        # Leaders report ISR changes through ZooKeeper in 2.6, AlterIsr since 2.7, AlterPartition (version 1) since 3.2.
         (ApiKey.ALTER_PARTITION, "2.6.3", None),
         (ApiKey.ALTER_PARTITION, "2.7.2", [0, 0]),
         (ApiKey.ALTER_PARTITION, "3.2.3", [0, 1]),

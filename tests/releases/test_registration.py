@@ -1,8 +1,8 @@
 """Real brokers of older releases and the registration of controllerd under ``/brokers/ids``.
 
-Their controlled shutdown finds the controller there; and whichever way a broker's own controller comes to lead, the
-registration is gone, and no replica was ever on controllerd. Replicas that tools and brokers assign to it,
-``__consumer_offsets`` included, are given to brokers.
+A broker finds the controller there for its controlled shutdown. Whenever a broker becomes the controller, the
+registration is gone, and controllerd never had a replica. Replicas that tools and brokers assign to controllerd,
+``__consumer_offsets`` included, are reassigned to brokers.
 """
 
 import asyncio
@@ -37,25 +37,25 @@ pytestmark = [
 SESSION_MS: Final = 6_000
 PATIENCE_S: Final = 90.0
 NOTICED_S: Final = 2.0
-"""After an operator deleted ``/controller`` a watch notifies the daemon; the machine may be busy."""
+"""The time in which a watch notifies controllerd that ``/controller`` was deleted, on a busy machine."""
 REGISTRATION: Final = f"/brokers/ids/{FIRST_NODE_ID}"
-_IDS_OF_OURS: Final = re.compile(rb"\b20000000[0-9][0-9]\b")
+_CONTROLLERD_ID: Final = re.compile(rb"\b20000000[0-9][0-9]\b")
 OLD: Final = ("2.6.3", "2.7.2", "2.8.2")
 PARTITIONS: Final = 6
-CREATES_BY_ITSELF: Final = {
+AUTO_CREATION: Final = {
     "num.partitions": str(PARTITIONS),
     "default.replication.factor": "3",
     "offsets.topic.num.partitions": str(PARTITIONS),
     "offsets.topic.replication.factor": "3",
 }
-"""So many replicas on three brokers and us that every way of spreading them gives us some."""
+"""With so many replicas on three brokers and controllerd, every assignment gives controllerd some of them."""
 OFFSETS: Final = "__consumer_offsets"
 GROUPS: Final = "012345"
 """One group for each partition of ``__consumer_offsets``: the hash of a digit in Java is 48 more than the digit."""
 
 
-class Scene:
-    """Three brokers of one release, one instance of controllerd, and a look into ZooKeeper."""
+class RegistrationScene:
+    """Three brokers of one release and one controllerd, with a ZooKeeper client and ZooKeeper's transaction log."""
 
     def __init__(
         self, cluster: DevCluster, controller: ControllerProcess, client: KazooClient, log: TransactionLog
@@ -69,7 +69,7 @@ class Scene:
         """The ZooKeeper session that deletes ``/controller``."""
 
     async def read(self, path: str) -> dict[str, Any] | None:
-        """A znode's JSON; None if it is not there."""
+        """Return a znode's JSON; None if the znode does not exist."""
         try:
             data, _ = await asyncio.to_thread(self._client.get, CHROOT + path)
         except NoNodeError:
@@ -83,7 +83,7 @@ class Scene:
         await asyncio.to_thread(self._client.delete, CHROOT + path)
 
     async def leads(self) -> int | None:
-        """The id in ``/controller``."""
+        """Return the id in ``/controller``; None if the znode does not exist."""
         found = await self.read("/controller")
         return None if found is None else int(found["brokerid"])
 
@@ -117,7 +117,7 @@ class Scene:
         await self.until(is_whole, f"{topic} is whole")
 
     async def until_served_by_brokers(self, topic: str) -> None:
-        """Wait until all three brokers, and they alone, have each partition, are in sync, and one of them leads it."""
+        """Wait until the replicas and the ISR of each partition are the three brokers, and one of them leads it."""
         brokers = set(BROKER_IDS)
 
         async def is_served() -> bool:
@@ -132,10 +132,10 @@ class Scene:
                 for tp, replicas in assigned.items()
             )
 
-        await self.until(is_served, f"{topic} is served by brokers alone")
+        await self.until(is_served, f"{topic} is served by brokers only")
 
     async def take_back(self) -> None:
-        """controllerd leads, taking the role from a broker where one holds it."""
+        """Make controllerd the active controller; take over from a broker if necessary."""
         if not self.controller.process.running:
             await self.controller.start()
         if await self.leads() != FIRST_NODE_ID:
@@ -143,7 +143,7 @@ class Scene:
             assert done.code == 0, done.err
 
     def transactions(self) -> list[LoggedTransaction]:
-        """Return every transaction."""
+        """Return every transaction since the cluster started, without refused ones."""
         self._history += self._log.read_new()
         return [each for each in self._history if not each.was_refused]
 
@@ -156,10 +156,10 @@ async def scene_of(
     register: str = "auto",
     settings: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
-) -> AsyncIterator[Scene]:
-    """``version`` of all brokers, with the protocol that they speak by default; a broker led, then controllerd.
+) -> AsyncIterator[RegistrationScene]:
+    """Open a cluster of brokers of one version at its default protocol version, in which controllerd has taken over.
 
-    It stands by while a broker holds the role, so that a broker that wins it keeps it.
+    controllerd stands by while a broker is the controller, so that a broker that wins the election stays it.
     """
     protocol = ".".join(version.split(".")[:2])
     configuration = {
@@ -189,7 +189,7 @@ async def scene_of(
             settings=configuration,
         )
         try:
-            scene = Scene(cluster, controller, client, TransactionLog(cluster.zookeeper.data_directory))
+            scene = RegistrationScene(cluster, controller, client, TransactionLog(cluster.zookeeper.data_directory))
             await scene.take_back()
             yield scene
         finally:
@@ -198,7 +198,7 @@ async def scene_of(
             await asyncio.to_thread(client.close)
 
 
-def said_by(scene: Scene, broker: int) -> str:
+def log_of(scene: RegistrationScene, broker: int) -> str:
     return (scene.cluster.directory / f"broker-{broker}" / "broker.log").read_text(errors="replace")
 
 
@@ -213,17 +213,17 @@ async def test_a_controlled_shutdown_is_answered_and_its_leaders_have_moved_befo
 
         assert await scene.cluster.brokers[2].terminate() == 0
 
-        log = said_by(scene, 2)
+        log = log_of(scene, 2)
         assert "Controlled shutdown succeeded" in log
         assert "unclean shutdown" not in log
-        assert moves_before_the_end(scene, 2) >= {0, 1}
+        assert moved_before_the_end(scene, 2) >= {0, 1}
 
 
-def moves_before_the_end(scene: Scene, broker: int) -> set[int]:
-    """The partitions of topic t that the broker led, and that another one was given while its session lived."""
+def moved_before_the_end(scene: RegistrationScene, broker: int) -> set[int]:
+    """Return the partitions of topic t whose leadership moved away from the broker while its session lived."""
     moved: set[int] = set()
     leaders: dict[int, int] = {}
-    for transaction, ephemerals in told(scene):
+    for transaction, ephemerals in transactions_with_ephemerals(scene):
         for operation in transaction.operations:
             parts = operation.path.split("/")
             if operation.data and parts[-1] == "state" and "t" in parts:
@@ -235,8 +235,8 @@ def moves_before_the_end(scene: Scene, broker: int) -> set[int]:
     return moved
 
 
-def told(scene: Scene) -> Iterator[tuple[LoggedTransaction, Mapping[str, int]]]:
-    """Each transaction with the ephemeral znodes that there were after it, and the sessions that own them."""
+def transactions_with_ephemerals(scene: RegistrationScene) -> Iterator[tuple[LoggedTransaction, Mapping[str, int]]]:
+    """Yield each transaction with the ephemeral znodes that exist after it, and the sessions that own them."""
     ephemerals: dict[str, int] = {}
     for transaction in scene.transactions():
         for operation in transaction.operations:
@@ -252,16 +252,16 @@ def told(scene: Scene) -> Iterator[tuple[LoggedTransaction, Mapping[str, int]]]:
         yield transaction, ephemerals
 
 
-async def kill(scene: Scene) -> None:
-    """The session lives on until it expires, and /controller with it."""
+async def kill(scene: RegistrationScene) -> None:
+    """Kill controllerd: its session, and /controller with it, last until the session expires."""
     await scene.controller.process.kill()
 
 
-async def terminate(scene: Scene) -> None:
+async def terminate(scene: RegistrationScene) -> None:
     assert await scene.controller.process.terminate() == 0
 
 
-async def freeze(scene: Scene) -> None:
+async def freeze(scene: RegistrationScene) -> None:
     scene.controller.process.pause()
     try:
         await scene.until_a_broker_leads()
@@ -270,15 +270,15 @@ async def freeze(scene: Scene) -> None:
         scene.controller.process.resume()
 
 
-async def delete_controller(scene: Scene) -> None:
-    """Repeat until a broker wins the election."""
+async def delete_controller(scene: RegistrationScene) -> None:
+    """Delete /controller until a broker wins the election."""
     while await scene.leads() not in BROKER_IDS:
         await scene.until_registered()
         await scene.delete("/controller")
-        await scene.until(lambda: _is_led(scene), "somebody leads")
+        await scene.until(lambda: _is_led(scene), "there is a controller")
 
 
-async def _is_led(scene: Scene) -> bool:
+async def _is_led(scene: RegistrationScene) -> bool:
     return await scene.leads() is not None
 
 
@@ -286,7 +286,7 @@ WAYS: Final = (terminate, kill, freeze, delete_controller)
 
 
 @pytest.mark.parametrize(("version", "register"), [("2.8.2", "auto"), ("2.6.3", "auto"), ("3.9.1", "always")])
-async def test_no_broker_that_takes_the_role_counts_controllerd_as_a_broker_for_longer_than_a_moment(
+async def test_the_registration_of_controllerd_is_gone_when_a_broker_becomes_the_controller(
     version: str, register: str, tmp_path: Path
 ) -> None:
     async with scene_of(version, tmp_path, register=register) as scene:
@@ -308,14 +308,14 @@ async def test_no_broker_that_takes_the_role_counts_controllerd_as_a_broker_for_
             await scene.until_whole(f"under-{way.__name__}")
 
         assert assigned_to_controllerd(scene) == []
-        assert left_behind(scene) == []
+        assert elections_while_registered(scene) == []
 
 
 @pytest.mark.parametrize("version", ["2.6.3", "2.8.2"])
 async def test_replicas_that_the_topics_tool_or_a_broker_assigns_to_controllerd_are_given_to_brokers(
     version: str, tmp_path: Path
 ) -> None:
-    async with scene_of(version, tmp_path, overrides=CREATES_BY_ITSELF) as scene:
+    async with scene_of(version, tmp_path, overrides=AUTO_CREATION) as scene:
         await scene.until_registered()
 
         await create_by_tool(scene, version, "by-the-tool")
@@ -335,8 +335,8 @@ async def test_replicas_that_the_topics_tool_or_a_broker_assigns_to_controllerd_
         assert FIRST_NODE_ID in await scene.registered()
 
 
-async def create_by_tool(scene: Scene, version: str, topic: str) -> None:
-    """``kafka-topics --zookeeper --create``, which spreads the replicas over ``/brokers/ids``."""
+async def create_by_tool(scene: RegistrationScene, version: str, topic: str) -> None:
+    """Run ``kafka-topics --zookeeper --create``, which assigns the replicas to the ids in ``/brokers/ids``."""
     arguments = ["--zookeeper", scene.cluster.connect, "--create", "--topic", topic]
     arguments += ["--partitions", str(PARTITIONS), "--replication-factor", "3"]
     tool = tool_class("TopicCommand", version)
@@ -345,7 +345,7 @@ async def create_by_tool(scene: Scene, version: str, topic: str) -> None:
 
 
 def produce(bootstrap: str, topic: str, partitions: Iterable[int | None]) -> None:
-    """One acknowledged record to each of these partitions; None is any, of a topic that need not exist yet."""
+    """Produce one acknowledged record to each of these partitions; None is any partition of a topic to be created."""
     failed: list[str] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 2})
     for partition in partitions:
@@ -359,10 +359,10 @@ def produce(bootstrap: str, topic: str, partitions: Iterable[int | None]) -> Non
     assert failed == []
 
 
-async def use_groups(scene: Scene, topic: str) -> None:
-    """Let the first use of a group create ``__consumer_offsets``, and each of its partitions keep what a group commits.
+async def use_groups(scene: RegistrationScene, topic: str) -> None:
+    """Commit an offset of one group per partition of ``__consumer_offsets``, and read all of them back.
 
-    The topic has a record in every partition.
+    The first group's commit creates ``__consumer_offsets``. ``topic`` has a record in every partition.
     """
     bootstrap = scene.cluster.bootstrap
     assert await scene.read(f"/brokers/topics/{OFFSETS}") is None
@@ -371,7 +371,7 @@ async def use_groups(scene: Scene, topic: str) -> None:
 
     for group, position in committed.items():
         assert await asyncio.to_thread(read_back, bootstrap, group, position) == position.offset > 0
-    assert 0 not in await asyncio.to_thread(lengths, bootstrap, OFFSETS)
+    assert 0 not in await asyncio.to_thread(end_offsets, bootstrap, OFFSETS)
 
 
 def consumer_of(bootstrap: str, group: str) -> Consumer:
@@ -392,42 +392,42 @@ def commit(bootstrap: str, group: str, topic: str) -> TopicPartition:
 
 
 def read_back(bootstrap: str, group: str, position: TopicPartition) -> int:
-    """Ask as a new member, which knows only what the coordinator kept."""
+    """Return the committed offset, as a new member of the group gets it from the coordinator."""
     with closing(consumer_of(bootstrap, group)) as member:
         (kept,) = member.committed([TopicPartition(position.topic, position.partition)], PATIENCE_S)
         assert kept.error is None
         return int(kept.offset)
 
 
-def lengths(bootstrap: str, topic: str) -> list[int]:
-    """The end offset of each partition, as its leader says."""
+def end_offsets(bootstrap: str, topic: str) -> list[int]:
+    """Return the end offset of each partition, as its leader reports it."""
     with closing(consumer_of(bootstrap, "nobody")) as reader:
         of_topic = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
         return [int(reader.get_watermark_offsets(each, PATIENCE_S)[1]) for each in of_topic]
 
 
-class Assigned(NamedTuple):
+class AssignmentWrite(NamedTuple):
     """One write of a topic's assignment."""
 
     writer: int | None
     """The id that the writing session registered under ``/brokers/ids``; None for a tool."""
     registered: frozenset[int]
-    """All ids that were registered then."""
+    """All ids that were registered at that time."""
     replicas: Mapping[str, Sequence[int]]
 
 
-def assignments_of(scene: Scene, topic: str) -> Iterator[Assigned]:
-    """Every assignment of the topic that anyone wrote, in order."""
-    for transaction, ephemerals in told(scene):
+def assignments_of(scene: RegistrationScene, topic: str) -> Iterator[AssignmentWrite]:
+    """Yield every write of the topic's assignment, in order."""
+    for transaction, ephemerals in transactions_with_ephemerals(scene):
         sessions = {int(path.rpartition("/")[2]): s for path, s in ephemerals.items() if "/brokers/ids/" in path}
         for operation in transaction.operations:
             if operation.path == f"{CHROOT}/brokers/topics/{topic}" and operation.data:
                 writer = next((n for n, session in sessions.items() if session == transaction.session_id), None)
-                yield Assigned(writer, frozenset(sessions), json.loads(operation.data)["partitions"])
+                yield AssignmentWrite(writer, frozenset(sessions), json.loads(operation.data)["partitions"])
 
 
-def assert_given_to_brokers(scene: Scene, topic: str, creators: Collection[int | None]) -> None:
-    """The creator put replicas on the registered controllerd, which replaced these and no others."""
+def assert_given_to_brokers(scene: RegistrationScene, topic: str, creators: Collection[int | None]) -> None:
+    """Assert that the creator assigned replicas to controllerd, which replaced exactly these."""
     first, *_, last = assignments_of(scene, topic)
     ours = [partition for partition, replicas in first.replicas.items() if FIRST_NODE_ID in replicas]
     print(f"  {topic}: {first.writer} put partitions {ours} of {len(first.replicas)} on controllerd")
@@ -440,20 +440,20 @@ def assert_given_to_brokers(scene: Scene, topic: str, creators: Collection[int |
             assert kept in BROKER_IDS if chosen == FIRST_NODE_ID else kept == chosen
 
 
-def assigned_to_controllerd(scene: Scene) -> list[str]:
-    """Writes of topics and of partition states that name an id of controllerd."""
+def assigned_to_controllerd(scene: RegistrationScene) -> list[str]:
+    """Return the writes of topics and of partition states that contain an id of controllerd."""
     return [
         f"{operation.path}: {operation.data!r}"
         for transaction in scene.transactions()
         for operation in transaction.operations
-        if operation.path.startswith(f"{CHROOT}/brokers/topics/") and _IDS_OF_OURS.search(operation.data or b"")
+        if operation.path.startswith(f"{CHROOT}/brokers/topics/") and _CONTROLLERD_ID.search(operation.data or b"")
     ]
 
 
-def left_behind(scene: Scene) -> list[int]:
-    """Zxids at which somebody was elected while controllerd was registered, but for deletions by an operator."""
+def elections_while_registered(scene: RegistrationScene) -> list[int]:
+    """Return the zxids of elections while controllerd was registered, except after a deletion by the operator."""
     found, deleted_by_operator = list[int](), False
-    for transaction, ephemerals in told(scene):
+    for transaction, ephemerals in transactions_with_ephemerals(scene):
         done = {(operation.op, operation.path.removeprefix(CHROOT)) for operation in transaction.operations}
         if ("create", "/controller") in done:
             if REGISTRATION in ephemerals and not deleted_by_operator:

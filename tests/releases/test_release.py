@@ -1,7 +1,7 @@
 """Every act on brokers of every release, at the lowest protocol version and at its own: ``make test-releases``.
 
-One cluster serves all acts of a release: at the lowest version that controllerd serves first, then its brokers are
-restarted one by one at the release's own. controllerd is configured for none of it.
+One cluster serves all acts of a release: first at the lowest version that controllerd serves. Then its brokers are
+restarted one by one at the release's own version. controllerd has no setting for any of these versions.
 """
 
 from collections.abc import AsyncIterator
@@ -25,8 +25,8 @@ pytestmark = [
 ]
 
 
-class OneAtATime:
-    """The cluster of the release of the moment; the one before it ends first."""
+class ClusterPerRelease:
+    """The cluster of the current release; the cluster of the previous release is closed first."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -34,7 +34,7 @@ class OneAtATime:
         self._opened: tuple[str, ReleaseScene] | None = None
 
     async def of(self, case: Case, name: str) -> ReleaseScene:
-        """A cluster of the release at the protocol version, led by controllerd unless the act is to take over."""
+        """Return the case's cluster, with controllerd as its active controller unless the act is ``take_over``."""
         if self._opened is None or self._opened[0] != case.release:
             await self.close()
             scene = await self._stack.enter_async_context(
@@ -49,13 +49,13 @@ class OneAtATime:
         return scene
 
     async def close(self) -> None:
-        """End it; what is found at its end is an error of the test after it, or of the last one."""
+        """Close the cluster. Errors of its teardown fail the next test, or the last one."""
         self._opened = None
         await self._stack.aclose()
 
 
 async def _raise_protocol(scene: ReleaseScene, protocol: str) -> None:
-    """By a rolling restart under controllerd; then one of the brokers leads again, to be taken over from."""
+    """Raise the protocol version by a rolling restart under controllerd, then give the role back to a broker."""
     await scene.take_over()
     await scene.all_run()
     await scene.until_whole()
@@ -64,9 +64,9 @@ async def _raise_protocol(scene: ReleaseScene, protocol: str) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def clusters(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OneAtATime]:
-    """Clusters, one at a time."""
-    clusters = OneAtATime(tmp_path_factory.mktemp("releases"))
+async def clusters(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ClusterPerRelease]:
+    """Open the clusters of the releases, one at a time."""
+    clusters = ClusterPerRelease(tmp_path_factory.mktemp("releases"))
     try:
         yield clusters
     finally:
@@ -75,7 +75,7 @@ async def clusters(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
-async def test_a_release_is_led(clusters: OneAtATime, case: Case, name: str) -> None:
-    seen.note(case, name, None)
+async def test_controllerd_leads_brokers_of_a_release(clusters: ClusterPerRelease, case: Case, name: str) -> None:
+    seen.record_result(case, name, None)
     word = await ACTS[name].run(await clusters.of(case, name))
-    seen.note(case, name, word or seen.YES)
+    seen.record_result(case, name, word or seen.YES)

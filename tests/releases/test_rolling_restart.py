@@ -4,7 +4,7 @@ The same three brokers are shut down in order and started again one after the ot
 under a load of its own. Their protocol version is the release's own, as after a completed upgrade.
 Under controllerd no record is lost, duplicated or out of order, and no partition may wait for a
 session to end: the limit is half of a session, or two thirds of it with leaders of 2.7, 2.8 and 3.0
-(``ReleaseScene.orderly_s`` says why).
+(see ``ReleaseScene.orderly_s``).
 """
 
 import asyncio
@@ -28,26 +28,26 @@ async def test_producers_wait_for_no_session_in_a_rolling_restart(release: str, 
     async with open_release(tmp_path, release, release.rpartition(".")[0]) as scene:
         own = await worst_gap_s(scene)
         await scene.take_over()
-        await begin_anew(scene)
+        await restart_load(scene)
         measured = gaps.Gaps(own, await worst_gap_s(scene))
         limit_s = scene.orderly_s
         await scene.judge("rolling restart")
     print(f"| {release} | own controller: {measured.own:.2f} s | controllerd: {measured.ours:.2f} s |")
-    gaps.note(release, measured)
+    gaps.record_gaps(release, measured)
     assert measured.ours <= limit_s
 
 
 async def worst_gap_s(scene: ReleaseScene) -> float:
-    """The longest time that one partition goes without an acknowledgement while each broker is restarted."""
+    """Return the longest time that one partition goes without an acknowledgement in a rolling restart."""
     since = time.monotonic()
     await scene.roll()
     return scene.load.result.worst_gap_s(since_s=since)
 
 
-async def begin_anew(scene: ReleaseScene) -> None:
-    """Replace the topic and its load, so that only records of controllerd's part are judged.
+async def restart_load(scene: ReleaseScene) -> None:
+    """Replace the topic and its load, so that only records written under controllerd are judged.
 
-    What happens to records under a broker's controller is told and not judged. A 3.3.2 broker that was
+    Records under a broker's controller are compared and printed, but cannot fail the test. A 3.3.2 broker that was
     shut down under its own controller left three records twice: librdkafka raised its producer epoch,
     and repeated a batch that the former leader had appended.
     """

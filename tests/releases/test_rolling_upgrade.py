@@ -29,7 +29,7 @@ pytestmark = [
 
 
 class Step(NamedTuple):
-    """One rolling restart: the new release and version of each broker, and the broker that is killed in it."""
+    """One rolling restart: the brokers' new release and protocol version, and the broker that is killed in it."""
 
     release: str
     protocol: str
@@ -48,7 +48,7 @@ STEPS: Final = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ReleaseScene]:
-    """Brokers of 2.6.3 that controllerd took over from one of them."""
+    """Open a cluster of 2.6.3 brokers in which controllerd has taken over from a broker."""
     await resolve_jars([step.release for step in STEPS], print)
     async with open_release(tmp_path_factory.mktemp("upgrade"), "2.6.3", "2.6") as opened:
         await opened.take_over()
@@ -74,10 +74,10 @@ async def test_a_step_of_the_upgrade_loses_nothing(scene: ReleaseScene, step: St
     async with scene.load_on(topic) as load:
         await scene.until(lambda: load.acknowledged > 50, "records are acknowledged")
     ids = (await scene.cluster.view()).topic_ids
-    assert bool(ids[topic]) == has_topic_ids(step), "topic ids come with protocol version 2.8, and not before"
+    assert bool(ids[topic]) == has_topic_ids(step), "a topic has an id exactly from protocol version 2.8 on"
     await scene.judge(f"{step.release} at {step.protocol}")
     others = [led for led in await scene.who_led(epoch) if "controllerd" not in led]
-    assert not others, "a broker led meanwhile"
+    assert not others, "a broker was the controller meanwhile"
 
 
 def made_at(step: Step) -> str:
@@ -86,7 +86,7 @@ def made_at(step: Step) -> str:
 
 
 def has_topic_ids(step: Step) -> bool:
-    """Whether the protocol version has topic ids (KIP-516)."""
+    """Return whether topics have ids at the protocol version (KIP-516)."""
     return line_of(step.protocol) >= (2, 8)
 
 
@@ -95,8 +95,8 @@ async def test_each_upgraded_broker_knows_the_topic_ids_and_has_every_record(sce
     assert scene.protocol() == STEPS[-1].protocol
     ids = (await scene.cluster.view()).topic_ids
     assert all(ids[made_at(step)] for step in STEPS if has_topic_ids(step))
-    for who, seen in (await scene.cluster.metadata()).items():
-        assert {name: topic.topic_id for name, topic in seen.topics.items()} == ids, who
+    for node, metadata in (await scene.cluster.metadata()).items():
+        assert {name: topic.topic_id for name, topic in metadata.topics.items()} == ids, node
     result = await asyncio.to_thread(scene.load.stop)
     assert (result.failures, result.fatal_error) == ([], None)
     checked = verify(result.acknowledged, await asyncio.to_thread(consume_all, scene.cluster.bootstrap, TOPIC))

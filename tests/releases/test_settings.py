@@ -1,4 +1,4 @@
-"""A configuration that names ZooKeeper and a listener is enough: the settings in use are those of real brokers.
+"""A configuration with only ZooKeeper and a listener is enough: controllerd uses the settings of the brokers.
 
 ``controllerctl get settings`` of a daemon is compared with the answer of each broker to DescribeConfigs.
 """
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("kafka_jars"),
 ]
 
-HEARD_S: Final = 60.0
+PATIENCE_S: Final = 60.0
 CONFIGURED: Final = {
     "auto.leader.rebalance.enable": "false",
     "controller.quota.window.num": "13",
@@ -45,9 +45,9 @@ CONFIGURED: Final = {
     "request.timeout.ms": "31000",
     "unclean.leader.election.enable": "true",
 }
-"""Each setting that brokers let us change without more of them (tiered storage needs its plugins), off its default."""
+"""Values other than the default, for every setting that needs no plugin (tiered storage does)."""
 PROTOCOLS: Final = {"2.8.2": "2.7", "3.9.1": "3.8"}
-"""By release, a protocol version that is not its own."""
+"""A protocol version other than the release's own, by release."""
 NODE: Final = """\
 [zookeeper]
 connect = "{connect}"
@@ -60,17 +60,17 @@ listeners = ["PLAINTEXT://{listener}"]
 
 
 def described(bootstrap: str, broker: int) -> dict[str, str]:
-    """Return the broker's own settings, as an independent client reads them; a default for those it does not know."""
+    """Return the broker's settings, as another client reads them; the default for a setting that it does not know."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
     admin = AdminClient({"bootstrap.servers": bootstrap})
     (answer,) = admin.describe_configs([resource]).values()
-    told = {name: entry.value for name, entry in answer.result(timeout=HEARD_S).items()}
-    return {name: told.get(name) or setting.default for name, setting in BY_NAME.items()}
+    own = {name: entry.value for name, entry in answer.result(timeout=PATIENCE_S).items()}
+    return {name: own.get(name) or setting.default for name, setting in BY_NAME.items()}
 
 
 @asynccontextmanager
 async def daemon(connect: str, directory: Path) -> AsyncIterator[str]:
-    """controllerd with a file that names only what no broker could tell it; yields the URL of its HTTP endpoint."""
+    """Run controllerd with a minimal configuration file; yield the URL of its HTTP endpoint."""
     kafka, http = ReservedPort(0), ReservedPort(0)
     try:
         toml = directory / "controllerd.toml"
@@ -86,7 +86,7 @@ async def daemon(connect: str, directory: Path) -> AsyncIterator[str]:
 
 
 async def settings_of(url: str) -> SettingList | None:
-    """``controllerctl get settings``; None until it shows an answer of every broker."""
+    """Return the output of ``controllerctl get settings``; None until it shows an answer of every broker."""
     shown = await controllerctl("get", "settings", "--api", url, "-o", "json")
     if shown.code != 0:
         return None
@@ -95,35 +95,37 @@ async def settings_of(url: str) -> SettingList | None:
     return found if answered and all(answered) else None
 
 
-async def until_heard(url: str) -> SettingList:
-    """Wait until every broker has told each setting."""
-    async with asyncio.timeout(HEARD_S):
+async def until_answered(url: str) -> SettingList:
+    """Wait until controllerd shows every broker's value of each setting."""
+    async with asyncio.timeout(PATIENCE_S):
         while (found := await settings_of(url)) is None:  # noqa: ASYNC110  # another process decides
             await asyncio.sleep(0.1)
     return found
 
 
 async def take_over(url: str) -> None:
-    """``controllerctl takeover`` from the broker that leads."""
+    """Run ``controllerctl takeover`` while a broker is the controller."""
     done = await controllerctl("--api", url, "--yes", "--reason", "trial", "takeover")
     assert done.code == 0, done.err
 
 
-def differences(item: SettingItem, told: Mapping[int, Mapping[str, str]]) -> list[str]:
-    """Return what is shown of a setting and is not the broker's own answer."""
+def differences(item: SettingItem, described_by_broker: Mapping[int, Mapping[str, str]]) -> list[str]:
+    """Return the differences between the values shown for a setting and the brokers' own answers."""
     setting = BY_NAME[item.setting]
     shown = {each.broker: each.value for each in item.brokers}
     return [
         f"{item.setting}: {item.value} is used and {shown[broker]} shown, but broker {broker} says {own[item.setting]}"
-        for broker, own in told.items()
+        for broker, own in described_by_broker.items()
         if not is_same(setting, item.value, own[item.setting]) or not is_same(setting, shown[broker], own[item.setting])
     ]
 
 
-def judge(found: SettingList, told: Mapping[int, Mapping[str, str]], configured: Mapping[str, str]) -> None:
-    """Every setting is shown, with the value of each broker, and nobody disagrees."""
+def judge(
+    found: SettingList, described_by_broker: Mapping[int, Mapping[str, str]], configured: Mapping[str, str]
+) -> None:
+    """Assert that every setting is shown with the value of each broker, and that no two brokers differ."""
     assert {item.setting for item in found.items} == set(BY_NAME)
-    assert [difference for item in found.items for difference in differences(item, told)] == []
+    assert [difference for item in found.items for difference in differences(item, described_by_broker)] == []
     used = {item.setting: item.value for item in found.items}
     assert [name for name, value in configured.items() if not is_same(BY_NAME[name], used[name], value)] == []
     assert {(item.source, item.problem, tuple(item.differing)) for item in found.items} == {("brokers", None, ())}
@@ -140,12 +142,12 @@ async def test_a_file_that_names_only_zookeeper_and_a_listener_has_the_settings_
         open_cluster("kafka", tmp_path, print, instances=0, versions=versions, overrides=properties) as cluster,
         daemon(cluster.connect, tmp_path) as url,
     ):
-        standing_by = await until_heard(url)
+        standing_by = await until_answered(url)
         before = await cluster.observer.controller_epoch()
         await take_over(url)
-        leading = await until_heard(url)
+        leading = await until_answered(url)
         assert await cluster.observer.controller_epoch() == before + 1
-        told = {n: await asyncio.to_thread(described, cluster.bootstrap, n) for n in BROKER_IDS}
+        described_by_broker = {n: await asyncio.to_thread(described, cluster.bootstrap, n) for n in BROKER_IDS}
 
-    judge(standing_by, told, configured)
-    judge(leading, told, configured)
+    judge(standing_by, described_by_broker, configured)
+    judge(leading, described_by_broker, configured)

@@ -1,4 +1,4 @@
-"""The table of releases is the one of the page, has every release with each act, and every cell of it was seen."""
+"""The table of releases is the one in the documentation, and has a valid result of each act on each release."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.releases import gaps
 from tests.releases.acts import ACTS
 from tests.releases.cases import cases
 from tests.releases.fingerprint import constants, fingerprint
-from tests.releases.seen import NOT_SEEN, VARIABLE, Sight, cell, note, read, table
+from tests.releases.seen import NOT_SEEN, VARIABLE, ActResult, cell, read, record_result, table
 from tests.tools.page import PAGE
 
 
@@ -18,38 +18,38 @@ def test_the_table_is_on_the_page() -> None:
     assert table() in PAGE.read_text("utf-8"), "run: python -m tests.tools.page"
 
 
-def test_each_release_is_tried_with_the_lowest_protocol_version_that_is_served_and_with_its_own() -> None:
+def test_each_release_is_tested_with_the_lowest_protocol_version_that_is_served_and_with_its_own() -> None:
     assert dict.fromkeys(case.release for case in cases()) == dict.fromkeys(TESTED_RELEASES)
     assert [case.protocol for case in cases() if case.release == "2.6.3"] == ["2.0", "2.6"]
     assert [case.protocol for case in cases() if case.release == "3.9.1"] == ["2.0", "3.9"]
 
 
-def test_nothing_is_remembered_of_what_is_tried_no_more() -> None:
+def test_the_record_has_no_result_of_a_removed_case_or_act() -> None:
     assert read().keys() - {case.id for case in cases()} == set()
     assert {name for row in read().values() for name in row} - ACTS.keys() == set()
 
 
-def test_a_cell_says_the_word_that_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_shows_the_recorded_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1")
     case, record = cases()[0], tmp_path / "seen.json"
-    note(case, "shrink_and_grow_an_isr", "a new way", record)
+    record_result(case, "shrink_and_grow_an_isr", "a new way", record)
     assert cell(read(record), case, "shrink_and_grow_an_isr") == "a new way"
     assert cell(read(record), case, "kill") == NOT_SEEN
-    note(case, "shrink_and_grow_an_isr", None, record)
+    record_result(case, "shrink_and_grow_an_isr", None, record)
     assert cell(read(record), case, "shrink_and_grow_an_isr") == NOT_SEEN
 
 
-def test_a_cell_says_nothing_of_an_act_that_was_another_then() -> None:
+def test_a_cell_does_not_show_the_result_of_an_act_that_has_changed() -> None:
     case = cases()[0]
-    assert cell({case.id: {"kill": Sight("another", "yes")}}, case, "kill") == NOT_SEEN
+    assert cell({case.id: {"kill": ActResult("another", "yes")}}, case, "kill") == NOT_SEEN
 
 
-def test_figures_of_a_rolling_restart_count_as_long_as_they_are_measured_in_the_same_way(
+def test_measurements_of_a_rolling_restart_are_valid_until_the_test_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "1")
     record = tmp_path / "gaps.json"
-    gaps.note("2.8.2", gaps.Gaps(2.0, 1.0), record)
+    gaps.record_gaps("2.8.2", gaps.Gaps(2.0, 1.0), record)
     assert gaps.read(record) == {"2.8.2": gaps.Gaps(2.0, 1.0)}
     kept = json.loads(record.read_text("utf-8"))
     record.write_text(json.dumps({"2.8.2": {**kept["2.8.2"], "fingerprint": "another"}}), encoding="utf-8")
@@ -68,7 +68,7 @@ async def shut_down(scene: Scene) -> None:
 class TestTheFingerprint:
     @pytest.fixture
     def root(self, tmp_path: Path) -> Path:
-        """A tree with an act that has a helper, which has another one."""
+        """Return a tree with an act that imports a helper, which imports another one."""
         for package in ("tests/releases", "tests/real"):
             (tmp_path / package).mkdir(parents=True)
         write(tmp_path, "tests/releases/acts.py", ACT)
@@ -78,12 +78,12 @@ class TestTheFingerprint:
         return tmp_path
 
     @pytest.mark.parametrize("changed", ["tests/releases/ways.py", "tests/releases/cluster.py", "tests/real/scene.py"])
-    def test_is_another_when_a_helper_of_the_act_changed(self, root: Path, changed: str) -> None:
+    def test_differs_when_a_helper_of_the_act_changed(self, root: Path, changed: str) -> None:
         before = self.of(root)
         write(root, changed, (root / changed).read_text("utf-8") + "Y = 2\n")
         assert self.of(root) != before
 
-    def test_is_another_when_the_act_changed(self, root: Path) -> None:
+    def test_differs_when_the_act_changed(self, root: Path) -> None:
         assert self.of(root, "another act") != self.of(root)
 
     def test_is_the_same_when_another_act_or_the_layout_changed(self, root: Path) -> None:
@@ -106,7 +106,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 @pytest.mark.releases
-def test_every_cell_of_the_table_was_seen() -> None:
+def test_every_cell_of_the_table_has_a_result() -> None:
     missing = [f"{case.id}: {name}" for case in cases() for name in ACTS if cell(read(), case, name) == NOT_SEEN]
 
     assert missing == [], f"run make test-releases with {VARIABLE}=1"

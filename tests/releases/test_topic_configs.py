@@ -1,4 +1,4 @@
-"""The tables of topic configs compared with real brokers of each release: refusals, acceptance, values in use."""
+"""The tables of topic configs are compared with real brokers of each release: refusals and effective values."""
 
 import asyncio
 import json
@@ -29,53 +29,53 @@ from tests.releases.topic_configs import ANSWERS, STRICTER, depends_on_broker_se
 pytestmark = [pytest.mark.kafka, pytest.mark.zookeeper, pytest.mark.releases, pytest.mark.usefixtures("kafka_jars")]
 
 _VERSION: Final = 5
-"""Of CreateTopics: every release from 2.6 on has it, and it is answered with the configs that hold (KIP-525)."""
-_AT_ONCE: Final = 200
+"""The version of CreateTopics. Every release from 2.6 on serves it; it returns the effective configs (KIP-525)."""
+_TOPICS_PER_REQUEST: Final = 200
 _ELECTION_S: Final = 30.0
 _NOT_READY: Final = frozenset({KafkaError.NOT_CONTROLLER, KafkaError.INVALID_REPLICATION_FACTOR})
-"""A broker that is not elected yet, and one that is and has not told itself yet that it is live."""
+"""The errors of a broker that is not the controller yet, or whose metadata does not yet show itself as live."""
 
 
 class Answer(NamedTuple):
-    """The answer of a broker to the validation of one topic."""
+    """A broker's response to the validation of one new topic."""
 
     error: KafkaError
     text: str | None
     configs: list[EffectiveConfig]
 
 
-class Node:
-    """One real broker, which is its own controller."""
+class SingleBrokerCluster:
+    """A cluster of one real broker, which is the controller."""
 
     def __init__(self, version: str, broker: KafkaBroker, zookeeper: EmbeddedZooKeeper) -> None:
         self.release = Release(*line_of(version))
         self.broker = broker
         self.zookeeper = zookeeper
 
-    async def validated(self, wanted: Sequence[Mapping[str, str]]) -> list[Answer]:
-        """Return its answer to each of these configs of a new topic; no topic is created."""
+    async def validate(self, wanted: Sequence[Mapping[str, str]]) -> list[Answer]:
+        """Return the broker's answer to each of these configs of a new topic; no topic is created."""
         answers: list[Answer] = []
-        for start in range(0, len(wanted), _AT_ONCE):
-            answers += await self._create(wanted[start : start + _AT_ONCE], validate_only=True)
+        for start in range(0, len(wanted), _TOPICS_PER_REQUEST):
+            answers += await self._create(wanted[start : start + _TOPICS_PER_REQUEST], validate_only=True)
         return answers
 
-    async def created(self) -> None:
+    async def create_topic(self) -> None:
         """Create a topic, ``topic-0``."""
         assert [answer.error for answer in await self._create([{}], validate_only=False)] == [KafkaError.NONE]
 
     async def _create(self, wanted: Sequence[Mapping[str, str]], *, validate_only: bool) -> list[Answer]:
         rows = [topic(f"topic-{number}", configs=configs) for number, configs in enumerate(wanted)]
         values = {"topics": rows, "timeout": ms(15_000), "validate_only": validate_only}
-        said = {row.name: _answer(row) for row in (await self._as_controller(values)).topics}
-        return [said[str(row["name"])] for row in rows]
+        by_name = {row.name: _answer(row) for row in (await self._as_controller(values)).topics}
+        return [by_name[str(row["name"])] for row in rows]
 
     async def _as_controller(self, values: Mapping[str, object]) -> Any:
-        """The answer, once the broker has been elected and knows itself."""
+        """Return the response, once the broker is the controller and its metadata shows itself as live."""
         async with asyncio.timeout(_ELECTION_S):
             while True:
-                said = await answer_of(self.broker.port, CREATE, _VERSION, values)
-                if _NOT_READY.isdisjoint({row.error_code for row in said.topics}):
-                    return said
+                answer = await answer_of(self.broker.port, CREATE, _VERSION, values)
+                if _NOT_READY.isdisjoint({row.error_code for row in answer.topics}):
+                    return answer
 
     async def settings(self) -> Any:
         """Return the broker's own settings."""
@@ -104,17 +104,17 @@ def _answer(row: Any) -> Answer:
 
 
 @asynccontextmanager
-async def node_of(version: str, directory: Path) -> AsyncIterator[Node]:
-    """A broker of this release beside a ZooKeeper of its own."""
+async def cluster_of(version: str, directory: Path) -> AsyncIterator[SingleBrokerCluster]:
+    """Run a broker of this release with a ZooKeeper of its own."""
     async with (
         EmbeddedZooKeeper(directory / "zookeeper") as zookeeper,
         KafkaBroker(1, zookeeper.connect, directory / "broker", version=version) as broker,
     ):
-        yield Node(version, broker, zookeeper)
+        yield SingleBrokerCluster(version, broker, zookeeper)
 
 
 def questions() -> Iterator[Mapping[str, str]]:
-    """All that ``LogConfig`` of the releases was asked, for brokers without tiered storage."""
+    """Return every configuration that the releases' ``LogConfig`` validated, for brokers without tiered storage."""
     return (row["configs"] for row in json.loads(ANSWERS.read_text("utf-8")) if not row["tiered_storage"])
 
 
@@ -126,12 +126,12 @@ def refusal(configs: Mapping[str, str], release: Release) -> str | None:
     return None
 
 
-def same(own: str | None, said: Answer, configs: Mapping[str, str]) -> bool:
-    """Whether both answers agree; of several unknown names Java names the first of a hash table."""
+def same(own: str | None, answer: Answer, configs: Mapping[str, str]) -> bool:
+    """Return whether both answers agree. Of several unknown names, Java names the first one of a hash table."""
     unknown = {f"Unknown topic config name: {name}" for name in configs}
     if own is None:
-        return said.error is KafkaError.NONE
-    return said.error is KafkaError.INVALID_CONFIG and (own == said.text or {own, said.text} <= unknown)
+        return answer.error is KafkaError.NONE
+    return answer.error is KafkaError.INVALID_CONFIG and (own == answer.text or {own, answer.text} <= unknown)
 
 
 @pytest.mark.timeout(180)
@@ -140,35 +140,37 @@ async def test_topic_configs_are_refused_and_shown_as_a_broker_of_that_release_d
     version: str, tmp_path: Path
 ) -> None:
     asked = list(questions())
-    async with node_of(version, tmp_path) as node:
-        answers = await node.validated(asked)
-        settings = await node.settings()
+    async with cluster_of(version, tmp_path) as cluster:
+        answers = await cluster.validate(asked)
+        settings = await cluster.settings()
 
     differing = [
-        (configs, said.text, own)
-        for configs, said in zip(asked, answers, strict=True)
-        if not same(own := refusal(configs, node.release), said, configs)
-        and not (STRICTER in (own or "") and depends_on_broker_settings(configs, node.release))
+        (configs, answer.text, own)
+        for configs, answer in zip(asked, answers, strict=True)
+        if not same(own := refusal(configs, cluster.release), answer, configs)
+        and not (STRICTER in (own or "") and depends_on_broker_settings(configs, cluster.release))
     ]
     assert differing == []
-    accepted = [(configs, said) for configs, said in zip(asked, answers, strict=True) if said.error is KafkaError.NONE]
-    shown_otherwise = {
+    accepted = [
+        (configs, answer) for configs, answer in zip(asked, answers, strict=True) if answer.error is KafkaError.NONE
+    ]
+    shown_differently = {
         config
-        for configs, said in accepted
-        for config in set(said.configs) ^ set(effective_configs(configs, settings, node.release))
+        for configs, answer in accepted
+        for config in set(answer.configs) ^ set(effective_configs(configs, settings, cluster.release))
     }
-    assert shown_otherwise == set()
+    assert shown_differently == set()
     assert len(accepted) > 150
 
 
 @pytest.mark.timeout(120)
 async def test_a_format_of_39_ends_the_next_start_of_a_28_broker(tmp_path: Path) -> None:
-    async with node_of("2.8.2", tmp_path) as node:
-        await node.created()
-        await node.set_configs("topic-0", {"message.format.version": "3.9-IV0"})
-        await node.broker.terminate()
+    async with cluster_of("2.8.2", tmp_path) as cluster:
+        await cluster.create_topic()
+        await cluster.set_configs("topic-0", {"message.format.version": "3.9-IV0"})
+        await cluster.broker.terminate()
 
         with pytest.raises(DevError):
-            await node.broker.start()
+            await cluster.broker.start()
 
-        assert "Version `3.9-IV0` is not a valid version" in "".join(node.broker.process.log_tail(200))
+        assert "Version `3.9-IV0` is not a valid version" in "".join(cluster.broker.process.log_tail(200))

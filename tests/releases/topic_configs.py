@@ -1,6 +1,6 @@
 """Generate the table of topic configs that each Kafka release accepts, from its own ``LogConfig``.
 
-``python -m tests.releases.topic_configs`` writes two files: the table that the controller judges by
+``python -m tests.releases.topic_configs`` writes two files: the table that the controller validates with
 (``controllerd/core/topic_config_table.py``), and ``topic_configs.json`` beside this script, the releases' own answers
 to several hundred questions, which ``tests/core/test_topic_config_table.py`` compares with the controller's answers.
 It needs Java and the jars of every release, some hundred MB that Maven downloads once.
@@ -27,7 +27,7 @@ Config = Mapping[str, Any]
 
 
 class Question(NamedTuple):
-    """A topic that a client could want: its configs, and whether the brokers have tiered storage."""
+    """The configs of a new topic, and whether the brokers have tiered storage."""
 
     configs: Mapping[str, str]
     tiered_storage: bool = False
@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 
 def _ask(version: str, questions: Sequence[Question]) -> tuple[list[Config], list[str | None]]:
-    """The configs that this release defines, and its answer to each question: a reason to refuse it, or None."""
+    """Return the configs that this release defines, and its answer to each question: a refusal's text, or None."""
     command = [find_java(), "-cp", class_path(version=version), str(_PROGRAM)]
     lines = "".join(map(_line, questions))
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
@@ -57,7 +57,7 @@ def _minor(version: str) -> str:
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _FIRST_GENERATED: Final = "TOPIC_CONFIG_ROWS: Final = ("
-"""What stands before it in the table's module is written by hand, and kept."""
+"""The first generated line of the table's module. The text before it is written by hand, and is kept."""
 
 
 def _table(head: str, defined: Mapping[str, list[Config]], accepted: Mapping[str, frozenset[str]]) -> str:
@@ -76,7 +76,7 @@ def _table(head: str, defined: Mapping[str, list[Config]], accepted: Mapping[str
 
 
 def _rows(defined: Mapping[str, list[Config]]) -> Iterator[tuple[Config, str, str]]:
-    """Each config with the first and the last release that define it just so, in the order of the ConfigDefs."""
+    """Yield each config with the first and the last release of this definition, in the order of the ConfigDefs."""
     for name in _in_order(defined):
         runs: list[list[Any]] = []
         for version, configs in defined.items():
@@ -89,7 +89,7 @@ def _rows(defined: Mapping[str, list[Config]]) -> Iterator[tuple[Config, str, st
 
 
 def _in_order(defined: Mapping[str, list[Config]]) -> list[str]:
-    """The names of the last release, whose order every release keeps, and which has every name."""
+    """Return the names of the last release. Every release has them in this order, and no other names."""
     order = [config["name"] for config in list(defined.values())[-1]]
     for version, configs in defined.items():
         names = [config["name"] for config in configs]
@@ -192,14 +192,15 @@ _RELATIONS: Final = (
 
 
 STRICTER: Final = "compare this value with their own log.retention settings"
-"""In the refusals by which the controller is stricter than a broker with Kafka's defaults."""
+"""Part of the refusals in which the controller is stricter than a broker with Kafka's defaults."""
 
 
 def depends_on_broker_settings(configs: Mapping[str, str], release: tuple[int, int]) -> bool:
-    """Whether a broker of this release may refuse the configs by a setting of its own, though Kafka's default fits.
+    """Return whether a broker of this release may refuse the configs because of its own settings.
 
     Brokers from 3.0 to 3.5 compare a local retention with their own log.retention settings where the
-    topic has no retention. The controller refuses that (``STRICTER``), whatever the broker that was asked says.
+    topic has no retention. The controller refuses such configs (``STRICTER``), even if the tested broker
+    accepts them.
     """
     has_local = any(
         configs.get(f"local.retention.{kind}", "-2") != "-2" and f"retention.{kind}" not in configs
@@ -209,7 +210,7 @@ def depends_on_broker_settings(configs: Mapping[str, str], release: tuple[int, i
 
 
 def _questions(configs: Iterable[Config]) -> list[Question]:
-    """Return the questions to every release, from the configs that any of them defines."""
+    """Return the questions to every release, from the configs that at least one release defines."""
     texts: dict[str, dict[str, None]] = {}
     for config in configs:
         texts.setdefault(config["name"], {}).update(dict.fromkeys(_texts(config)))
@@ -235,7 +236,7 @@ def _texts(config: Config) -> Iterator[str]:
 
 
 def _answers(questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]]) -> str:
-    """One line a question; an answer stands with the first of the releases that give it one after the other."""
+    """Return the text of the file: one line per question, with an entry for each release whose answer changes."""
     rows = []
     for number, question in enumerate(questions):
         changes: dict[str, str | None] = {}

@@ -30,7 +30,7 @@ from tests.replay.command.lives import written
 BEGIN_MS: Final = 1_700_000_000_000
 ALTER: Final = "AlterPartitionReceived"
 Timed = tuple[int, int, Record]
-"""When, in which event, what."""
+"""The milliseconds since the log begins, the number of the event, the record."""
 
 
 def startup() -> list[Timed]:
@@ -99,7 +99,7 @@ def answers() -> list[Timed]:
 
 
 def reassignment() -> list[Timed]:
-    """b-0 goes from 1, 2, 3 to 4, 2: broker 4 needs a minute to catch up."""
+    """b-0 is reassigned from 1, 2, 3 to 4, 2: broker 4 needs a minute to catch up."""
     asked, done = "ApiPartitionReassignment", "PartitionReassignmentIsrChange"
     return [
         (1_000, 7, EventBegin(7, asked, 6, 0.1)),
@@ -130,7 +130,7 @@ def deletion() -> list[Timed]:
 
 
 def write_by_hand(folder: Path) -> str:
-    """The log as the daemon leaves it; where it is."""
+    """Write the log as the daemon does; its folder."""
     timed = [*startup(), *churn(), *answers(), *reassignment(), *deletion()]
     log = [
         (
@@ -189,7 +189,7 @@ EXPECTED: Final[Mapping[str, tuple[str, list[tuple[Value, ...]]]]] = {
 
 
 def said(rows: Sequence[Row], names: str) -> list[tuple[Value, ...]]:
-    """These columns of the rows; moments since the begin of the log."""
+    """These columns of the rows; moments since the beginning of the log."""
     return [tuple(_since(name, row[name]) for name in names.split()) for row in rows]
 
 

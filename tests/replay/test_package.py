@@ -1,4 +1,4 @@
-"""What the zip of the Spark job has, told by the syntax trees alone: no Spark is started."""
+"""The modules in the zip of the Spark job, found from syntax trees alone: no Spark is started."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from replay.job.package import SHIPPED, modules
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("broker", "channel_manager", "cli", "controllerd", "events", "handlers", "replay", "wire")
 BELOW: Final = ("controllerd.audit", "controllerd.core", "controllerd.errors", "events")
-"""What the two shipped packages may import of ours: the reader of audit segments, the model, the errors, the events."""
+"""The packages that the shipped ones may import: the reader of audit segments, the model, the errors, the events."""
 
 
 def source(module: str) -> Path:
@@ -25,7 +25,7 @@ def is_module(name: str) -> bool:
 
 
 def imports(module: str) -> Iterator[str]:
-    """The modules of ours that a module imports, lazy imports included."""
+    """The modules of this tree that a module imports, lazy imports included."""
     for node in ast.walk(ast.parse(source(module).read_text())):
         match node:
             case ast.Import(names=aliases):

@@ -1,4 +1,4 @@
-"""Chromium without a window, steered over its debugging protocol: opens pages, runs scripts, takes pictures."""
+"""Chromium without a window, steered over its debugging protocol: opens pages, runs scripts, takes screenshots."""
 
 import asyncio
 import base64
@@ -48,7 +48,7 @@ class Page:
         self._loaded = asyncio.Event()
 
     async def listen(self) -> None:
-        """Take what the browser says until it hangs up."""
+        """Handle messages of the browser until it closes the connection."""
         async for message in self._socket:
             said = message.json()
             if "id" in said:
@@ -69,7 +69,7 @@ class Page:
             self.complaints.append(str(params["args"]))
 
     async def call(self, method: str, **params: object) -> dict[str, Any]:
-        """One command of the protocol; what it returned. :raises RuntimeError: the browser refused it."""
+        """Send one command of the protocol; its result. :raises RuntimeError: the browser refused it."""
         self._last += 1
         answer = self._answers[self._last] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._last, "method": method, "params": params})
@@ -80,7 +80,7 @@ class Page:
         return result
 
     async def prepare(self) -> Self:
-        """Have the browser tell what we listen for."""
+        """Enable the events of the browser that this class handles."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         return self
@@ -104,14 +104,14 @@ class Page:
                 await self.run("new Promise(requestAnimationFrame)")
 
     async def look(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Be a screen of this size in pixels that asks for light or dark colours."""
+        """Emulate a screen of this size in pixels that prefers light or dark colours."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    async def picture(self) -> bytes:
+    async def screenshot(self) -> bytes:
         """A PNG of the screen as it is now."""
         said = await self.call("Page.captureScreenshot", format="png")
         return base64.b64decode(said["data"])

@@ -31,7 +31,7 @@ def row(table: str, **values: object) -> Row:
 
 
 def sample_meta() -> ReportMetadata:
-    """What goes with ``sample``."""
+    """The metadata of ``sample``."""
     return ReportMetadata(
         generated_ms=END_MS + 5_400_000,
         version="0.1.0",
@@ -145,7 +145,7 @@ def _number(each: Row, key: str) -> int:
 
 
 def _lost(window: Row) -> int:
-    """What still lasts counts up to the last record."""
+    """The microseconds without a leader; an open window counts up to the last record."""
     return _number(window, "duration_us") or (END_MS - _number(window, "start_ms")) * 1000
 
 
@@ -249,10 +249,10 @@ def _timeline() -> list[Row]:
         for n, (ms, epoch, kind, what) in enumerate(happened)
     ]
     same = ("ts_ms", "node", "boot", "epoch", "seq", "kind", "text")
-    told = [link for link in _chain() if link["kind"] in {"alarm", "brokers"}]
+    links = [link for link in _chain() if link["kind"] in {"alarm", "brokers"}]
     return [
         *apart,
-        *(row("timeline", event=EVENTS[_number(link, "incident")], **{k: link[k] for k in same}) for link in told),
+        *(row("timeline", event=EVENTS[_number(link, "incident")], **{k: link[k] for k in same}) for link in links),
     ]
 
 

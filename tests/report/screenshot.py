@@ -1,4 +1,4 @@
-"""``python -m tests.report.screenshot OUTDIR [REPORT_DIR]``: pictures of a report, or of one with invented tables.
+"""``python -m tests.report.screenshot OUTDIR [REPORT_DIR]``: screenshots of a report, or of one with invented tables.
 
 Writes report-light.png, report-dark.png and report-phone.png.
 """
@@ -16,7 +16,7 @@ from tests.report.sample import sample, sample_meta
 
 
 class Shot(NamedTuple):
-    """One picture: its name, the width of the screen, and its colours."""
+    """One screenshot: its name, the width of the screen, and its colours."""
 
     name: str
     width: int
@@ -30,7 +30,7 @@ BUILT: Final = "document.querySelector(':not(details) > .table > .data-table:not
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Take the pictures; the exit code."""
+    """Take the screenshots; the exit code."""
     binary = find_chromium()
     if not arguments or binary is None:
         print(
@@ -44,14 +44,14 @@ def main(arguments: Sequence[str]) -> int:
         if len(arguments) == 1:
             write_report(sample(), sample_meta(), report)
         address = (report / "report.html").resolve().as_uri()
-        for name, picture in asyncio.run(pictures(binary, address)).items():
+        for name, image in asyncio.run(screenshots(binary, address)).items():
             path = out / name
-            path.write_bytes(picture)
+            path.write_bytes(image)
             print(path)
     return 0
 
 
-async def pictures(binary: str, address: str, *, tallest: int | None = None) -> dict[str, bytes]:
+async def screenshots(binary: str, address: str, *, tallest: int | None = None) -> dict[str, bytes]:
     """A report in each of ``SHOTS``, as PNG by the name of its file: from top to bottom, or down to ``tallest``."""
     async with chromium(binary) as page:
         return {f"report-{shot.name}.png": await _shoot(page, address, shot, tallest) for shot in SHOTS}
@@ -66,7 +66,7 @@ async def _shoot(page: Page, address: str, shot: Shot, tallest: int | None) -> b
     await page.until(BUILT)
     height = await page.run("Math.ceil(document.querySelector('main').getBoundingClientRect().bottom)")
     await page.look(shot.width, min(height, tallest or height), dark=shot.dark)
-    return await page.picture()
+    return await page.screenshot()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: it asks nobody, complains about nothing, and its tables can be worked with."""
+"""The page in a real Chromium: it sends no request, logs no error, and its tables can be sorted and filtered."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from replay.report.views import VIEWS
 from replay.report.writer import write_report
 from tests.report.browser import Page, chromium
 from tests.report.sample import FIRST_MS, Rows, row, sample, sample_meta
-from tests.report.screenshot import SHOTS, pictures
+from tests.report.screenshot import SHOTS, screenshots
 from tests.report.test_page import EVIL, evil_everywhere
 
 PNG: Final = b"\x89PNG"
@@ -43,7 +43,7 @@ async def opened(binary: str, address: str) -> AsyncIterator[Page]:
 
 
 def windows(part: str) -> str:
-    """What stands in a part of each row of the windows."""
+    """A script for the text of one part of each row of the table of windows."""
     return f"[...document.querySelectorAll('#table-windows tbody tr > {part}')].map((cell) => cell.textContent)"
 
 
@@ -92,7 +92,7 @@ async def test_pages_of_a_table_follow_each_other(chromium_binary: str, tmp_path
         assert await page.run("document.activeElement.closest('#table-windows .pages') !== null")
 
 
-async def test_the_theme_follows_the_system_until_somebody_chooses(chromium_binary: str, tmp_path: Path) -> None:
+async def test_the_theme_follows_the_system_until_it_is_chosen(chromium_binary: str, tmp_path: Path) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     async with shown(chromium_binary, sample(), tmp_path) as page:
         light = await page.run(ground)
@@ -162,9 +162,9 @@ async def test_fifty_thousand_windows_open_at_once(chromium_binary: str, large_p
         assert await page.run("document.querySelector('#table-windows .shown').textContent") == "11 of 50,000 rows"
 
 
-async def test_pictures_are_taken_in_light_dark_and_on_a_phone(chromium_binary: str, tmp_path: Path) -> None:
-    taken = await pictures(chromium_binary, written(sample(), tmp_path))
+async def test_screenshots_are_taken_in_light_dark_and_on_a_phone(chromium_binary: str, tmp_path: Path) -> None:
+    taken = await screenshots(chromium_binary, written(sample(), tmp_path))
 
     assert tuple(taken) == tuple(f"report-{shot.name}.png" for shot in SHOTS)
-    assert all(picture.startswith(PNG) and len(picture) > 50_000 for picture in taken.values())
+    assert all(image.startswith(PNG) and len(image) > 50_000 for image in taken.values())
     assert len(set(taken.values())) == len(SHOTS)

@@ -1,4 +1,4 @@
-"""Where things stand in the charts."""
+"""The positions of windows, terms and marks in the charts."""
 
 from itertools import pairwise
 
@@ -35,7 +35,7 @@ def test_labels_are_as_precise_as_the_axis() -> None:
     assert "2026-02-01" in [tick.label for tick in Axis(BEGIN_MS, BEGIN_MS + 48 * HOUR).ticks()]
 
 
-def test_moments_that_no_calendar_has_are_numbers_on_the_axis() -> None:
+def test_moments_beyond_the_calendar_are_numbers_on_the_axis() -> None:
     assert all(tick.label.endswith(" ms") for tick in Axis(10**17, 10**17 + 5_000).ticks())
 
 
@@ -58,7 +58,7 @@ def test_windows_one_after_the_other_are_not_two_at_once() -> None:
     assert load([window(0, 50), window(50, 100)], Axis(0, 100), columns=10).most == 1
 
 
-def test_a_term_whose_end_nobody_wrote_ends_where_the_next_begins() -> None:
+def test_a_term_without_an_end_ends_where_the_next_begins() -> None:
     terms = [row("terms", epoch=1, node=1, begin_ms=0), row("terms", epoch=2, node=2, begin_ms=40, ready_ms=55)]
 
     first, second = term_bars(terms, Axis(0, 100))
@@ -69,7 +69,7 @@ def test_a_term_whose_end_nobody_wrote_ends_where_the_next_begins() -> None:
     assert "end not seen" in first.title
 
 
-def test_things_at_about_the_same_moment_share_a_mark_that_counts_them() -> None:
+def test_records_at_about_the_same_moment_share_a_mark_that_counts_them() -> None:
     tables = {
         "timeline": [
             row("timeline", kind="brokers", ts_ms=BEGIN_MS + n, text=f"broker {n} is gone", seq=n) for n in range(5)

@@ -8,7 +8,7 @@ def causes(incident: Incident) -> list[str]:
     return [link.text for link in incident.links if link.is_cause]
 
 
-def test_the_cause_is_what_happened_in_the_event_that_began_the_first_window() -> None:
+def test_the_cause_is_in_the_event_that_began_the_first_window() -> None:
     first = incidents(sample(), sample_meta())[0]
 
     assert causes(first) == ["broker 3 is gone"]
@@ -16,14 +16,14 @@ def test_the_cause_is_what_happened_in_the_event_that_began_the_first_window() -
     assert [link.offset for link in first.links[2:5]] == ["-0.001 s", "+0.000 s", "+0.031 s"]
 
 
-def test_a_cause_that_no_link_shows_is_told_in_the_words_of_the_window() -> None:
+def test_a_cause_without_a_link_is_that_of_the_window() -> None:
     second = incidents(sample(), sample_meta())[1]
 
     assert causes(second) == ["LogDirEventNotification: log directory failed on broker 5"]
     assert second.links[0].at == second.start
 
 
-def test_what_happened_in_another_event_is_no_cause() -> None:
+def test_a_record_of_another_event_is_no_cause() -> None:
     tables = sample()
     for each in tables["timeline"]:
         each["event"] = 1
@@ -51,7 +51,7 @@ def test_the_chart_of_an_incident_counts_its_own_windows() -> None:
     assert [each.most for each in incidents(sample(), sample_meta())] == [36, 6, 1]
 
 
-def test_only_the_worst_are_told_in_full_in_the_order_of_time() -> None:
+def test_only_the_worst_incidents_are_shown_in_the_order_of_time() -> None:
     tables: Rows = sample()
     tables["incidents"] = [
         row("incidents", incident=n, start_ms=FIRST_MS + n * 100_000, end_ms=FIRST_MS + n * 100_000 + 9, total_us=n)

@@ -1,4 +1,4 @@
-"""The page: everything is in it, nothing in it reaches out, and nothing of a log becomes markup."""
+"""The page: it has every table, it requests no other address, and no text of a log becomes markup."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ VOID: Final = frozenset({"meta", "link", "input", "br", "img"})
 EVIL: Final = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 
-class Parsed(HTMLParser):
+class ParsedPage(HTMLParser):
     """A page in parts: its attributes, the text outside of scripts and styles, and the data that its script gets."""
 
     def __init__(self, source: str) -> None:
@@ -61,8 +61,8 @@ def source() -> str:
 
 
 @pytest.fixture(scope="module")
-def parsed(source: str) -> Parsed:
-    return Parsed(source)
+def parsed(source: str) -> ParsedPage:
+    return ParsedPage(source)
 
 
 def decoded(payload: dict[str, Any], key: str) -> list[object]:
@@ -73,11 +73,11 @@ def decoded(payload: dict[str, Any], key: str) -> list[object]:
     return [None if index < 0 else column["of"][index] for index in column["at"]]
 
 
-def test_every_element_is_closed(parsed: Parsed) -> None:
+def test_every_element_is_closed(parsed: ParsedPage) -> None:
     assert parsed.open == []
 
 
-def test_every_id_is_there_once_and_every_link_leads_to_one(parsed: Parsed) -> None:
+def test_every_id_is_there_once_and_every_link_leads_to_one(parsed: ParsedPage) -> None:
     ids = [value for _, name, value in parsed.attributes if name == "id"]
     targets = [value for tag, name, value in parsed.attributes if tag == "a" and name == "href"]
 
@@ -86,7 +86,7 @@ def test_every_id_is_there_once_and_every_link_leads_to_one(parsed: Parsed) -> N
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_value_of_a_table_is_on_the_page(parsed: Parsed, view: ReportView) -> None:
+def test_every_value_of_a_table_is_on_the_page(parsed: ParsedPage, view: ReportView) -> None:
     rows, payload = sample()[view.name], parsed.data[view.name]
 
     assert rows
@@ -95,7 +95,7 @@ def test_every_value_of_a_table_is_on_the_page(parsed: Parsed, view: ReportView)
         assert decoded(payload, key) == [each[key] for each in rows]
 
 
-def test_the_figures_are_on_the_page_without_any_script(parsed: Parsed) -> None:
+def test_the_figures_are_on_the_page_without_any_script(parsed: ParsedPage) -> None:
     text = parsed.text.replace("\u00a0", " ")
 
     assert "37 partitions were without a leader for up to 4 min 12 s" in text
@@ -109,7 +109,7 @@ def test_the_figures_are_on_the_page_without_any_script(parsed: Parsed) -> None:
     assert text.count("✓ held") == len(sample_meta().invariants) - 2
 
 
-def test_violated_invariants_come_first_the_worst_of_them_at_the_top(parsed: Parsed) -> None:
+def test_violated_invariants_come_first_the_worst_of_them_at_the_top(parsed: ParsedPage) -> None:
     _, _, section = parsed.text.partition("checked on every record: 2 violated")
 
     order = [section.index(words) for words in ("critical", "I-14", "error", "I-34", "violated 2 times", "I-01")]
@@ -117,7 +117,7 @@ def test_violated_invariants_come_first_the_worst_of_them_at_the_top(parsed: Par
     assert order == sorted(order)
 
 
-def test_a_duration_between_bounds_has_a_sign(parsed: Parsed) -> None:
+def test_a_duration_between_bounds_has_a_sign(parsed: ParsedPage) -> None:
     windows = parsed.data["windows"]
 
     signs = dict(zip(decoded(windows, "topic"), decoded(windows, "sign"), strict=True))
@@ -126,7 +126,7 @@ def test_a_duration_between_bounds_has_a_sign(parsed: Parsed) -> None:
     assert signs["payments"] == ""
 
 
-def test_the_page_names_nothing_outside_of_itself(source: str, parsed: Parsed) -> None:
+def test_the_page_names_nothing_outside_of_itself(source: str, parsed: ParsedPage) -> None:
     outside = [
         found
         for found in parsed.attributes
@@ -138,7 +138,7 @@ def test_the_page_names_nothing_outside_of_itself(source: str, parsed: Parsed) -
     assert re.findall(r"https?://|@import|url\(", source) == []
 
 
-def test_the_policy_allows_this_style_and_this_script_and_nothing_else(parsed: Parsed) -> None:
+def test_the_policy_allows_this_style_and_this_script_and_nothing_else(parsed: ParsedPage) -> None:
     (policy,) = (value for _, name, value in parsed.attributes if name == "content" and "default-src" in value)
 
     assert policy.startswith("default-src 'none'; ")
@@ -164,7 +164,7 @@ def test_markup_in_a_log_stays_text() -> None:
     meta = replace(sample_meta(), inputs=(EVIL,), options={EVIL: EVIL}, limits=(EVIL,))
 
     shown = page(evil_everywhere(sample()), meta)
-    parsed = Parsed(shown)
+    parsed = ParsedPage(shown)
 
     assert "<script>alert" not in shown
     assert "<img" not in shown
@@ -180,7 +180,7 @@ def test_markup_in_the_name_of_a_cluster_stays_text() -> None:
     shown = page(tables, sample_meta())
 
     assert "<script>alert" not in shown
-    assert EVIL in Parsed(shown).text
+    assert EVIL in ParsedPage(shown).text
 
 
 def test_data_cannot_break_out_of_its_script() -> None:
@@ -191,7 +191,7 @@ def test_data_cannot_break_out_of_its_script() -> None:
 
 
 def test_an_empty_table_says_so_in_a_sentence() -> None:
-    parsed = Parsed(page(*empty()))
+    parsed = ParsedPage(page(*empty()))
 
     assert parsed.data == {}
     for view in VIEWS:
@@ -200,21 +200,21 @@ def test_an_empty_table_says_so_in_a_sentence() -> None:
     assert "nothing was checked" in parsed.text
 
 
-def test_several_clusters_are_told_apart() -> None:
+def test_several_clusters_have_a_column() -> None:
     tables = sample()
     tables["windows"] += [row("windows", **{**each, "cluster": "other"}) for each in sample()["windows"][:3]]
 
-    parsed = Parsed(page(tables, sample_meta()))
+    parsed = ParsedPage(page(tables, sample_meta()))
 
     assert set(decoded(parsed.data["windows"], "cluster")) == {CLUSTER, "other"}
     assert parsed.data["windows"]["columns"][0]["key"] == "cluster"
     assert "Clusters other, payments-prod" in " ".join(parsed.text.split())
 
 
-def test_a_page_of_fifty_thousand_windows_is_small_and_says_what_it_leaves_out(large_page: Path) -> None:
+def test_a_page_of_fifty_thousand_windows_is_small_and_counts_the_rows_left_out(large_page: Path) -> None:
     shown = large_page.read_text()
 
-    windows = Parsed(shown).data["windows"]
+    windows = ParsedPage(shown).data["windows"]
 
     assert large_page.stat().st_size < 15_000_000
     assert windows["length"] == MOST_ROWS

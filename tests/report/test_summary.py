@@ -12,20 +12,20 @@ def calm() -> Rows:
     return {name: rows if name == "terms" else [] for name, rows in tables.items()}
 
 
-def test_the_log_of_a_standby_alone_is_no_good_news_of_leaders() -> None:
+def test_the_log_of_a_standby_alone_gives_no_verdict_on_leaders() -> None:
     judged = verdict(calm() | {"terms": []}, sample_meta())
 
     assert judged.sentence.startswith("No controller of these logs was in its term, so nothing is known of leaders;")
 
 
-def test_a_calm_log_is_said_to_be_calm() -> None:
+def test_a_log_without_problems_has_the_level_good() -> None:
     judged = verdict(calm(), sample_meta())
 
     assert judged.sentence == "No partition was without a leader; no invariant violated; the log is complete."
     assert judged.level == "good"
 
 
-def test_the_sentence_tells_how_many_for_how_long() -> None:
+def test_the_sentence_has_the_partitions_and_the_longest_window() -> None:
     tables = calm()
     tables["cluster_windows"] = [row("cluster_windows", partitions=12, windows=14, longest_us=63_204_000, open=0)]
 
@@ -35,7 +35,7 @@ def test_the_sentence_tells_how_many_for_how_long() -> None:
     assert judged.level == "warn"
 
 
-def test_what_still_lasts_is_told_and_is_bad() -> None:
+def test_an_open_window_is_reported_and_has_the_level_bad() -> None:
     judged = verdict(sample(), sample_meta())
 
     assert judged.level == "bad"
@@ -53,7 +53,7 @@ def test_logs_without_numbers_are_not_called_complete() -> None:
     assert "complete" not in markdown(calm(), meta)
 
 
-def test_duplicates_take_nothing_away() -> None:
+def test_duplicates_leave_the_log_complete() -> None:
     tables = calm()
     tables["quality"] = [row("quality", what="duplicate", count=14)]
 
@@ -63,19 +63,19 @@ def test_duplicates_take_nothing_away() -> None:
     assert judged.level == "good"
 
 
-def test_what_was_not_checked_is_not_said_to_hold() -> None:
+def test_unchecked_invariants_are_not_reported_as_held() -> None:
     judged = verdict(calm(), replace(sample_meta(), invariants=()))
 
     assert "invariants were not checked" in judged.sentence
 
 
-def test_nothing_read_is_not_good_news() -> None:
+def test_an_empty_log_has_the_level_warn() -> None:
     judged = verdict(*empty())
 
     assert judged == ("There is nothing to report: the logs have no record.", "warn")
 
 
-def test_the_longest_window_may_still_last() -> None:
+def test_the_longest_window_may_be_open() -> None:
     shown = {tile.label: tile for tile in tiles(sample(), sample_meta())}
 
     assert (shown["Longest"].value, shown["Longest"].note) == ("4 min 12 s", "still lasting")

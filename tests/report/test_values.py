@@ -1,4 +1,4 @@
-"""Counts, names and commands as people read them."""
+"""Counts, names and commands as the report prints them."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from replay.report.values import at_command, count, joined, sign, unbroken
         ("not before", "not before", "≈"),
     ],
 )
-def test_a_bound_says_on_which_side_the_truth_is(start: str | None, end: str | None, shown: str) -> None:
+def test_the_sign_of_a_duration_follows_from_its_bounds(start: str | None, end: str | None, shown: str) -> None:
     assert sign(start, end) == shown
 
 

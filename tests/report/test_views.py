@@ -1,4 +1,4 @@
-"""The page goes over the rows of a table as rarely as it can: an engine may make them anew each time."""
+"""The page iterates over the rows of a table as rarely as it can: an engine may compute them anew each time."""
 
 from collections.abc import Iterator
 

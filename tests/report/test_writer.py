@@ -1,4 +1,4 @@
-"""What is written: the page, JSON, Markdown for a ticket, and Parquet."""
+"""The files of a report: the page, JSON, Markdown for a ticket, and Parquet."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_an_empty_table_keeps_its_columns_in_parquet(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_ticket_tells_the_story() -> None:
+def test_a_ticket_has_windows_causes_violations_and_gaps() -> None:
     text = markdown(sample(), sample_meta())
 
     assert f"**{verdict(sample(), sample_meta()).sentence}**" in text
@@ -58,7 +58,7 @@ def test_a_ticket_tells_the_story() -> None:
     assert "| gap | 120 | 00000012.jsonl | the disk was full for 4.1 s |" in text
 
 
-def test_a_ticket_about_nothing_says_so() -> None:
+def test_a_ticket_of_an_empty_log_says_that_it_is_empty() -> None:
     text = markdown(*empty())
 
     assert "There is nothing to report" in text
@@ -78,7 +78,7 @@ def test_a_ticket_about_nothing_says_so() -> None:
         ("@everyone #1", "\\@everyone \\#1"),
     ],
 )
-def test_nothing_of_a_log_is_markup_in_a_ticket(written: str, shown: str) -> None:
+def test_text_of_a_log_is_no_markup_in_a_ticket(written: str, shown: str) -> None:
     assert plain(written) == shown
     assert plain(written) in markdown({"windows": [{**sample()["windows"][0], "cause": written}]}, sample_meta())
 

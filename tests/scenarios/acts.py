@@ -1,4 +1,4 @@
-"""What happens in the scenarios of elections, shutdowns and log directories, in their words, over a world in memory."""
+"""Steps of the scenarios about elections, shutdowns and log directories, over a world in memory."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _CHANGES = count()
 
 
 async def cluster(*brokers: int, policy: Policy | None = None, features: Features | None = None) -> World:
-    """These brokers are live, and a controller is active."""
+    """Make these brokers live, with an active controller."""
     world = World(policy=policy, features=features)
     for broker in brokers:
         world.register(broker)
@@ -28,32 +28,32 @@ async def cluster(*brokers: int, policy: Policy | None = None, features: Feature
 
 
 async def with_topic(world: World, topic: str, *replicas: int) -> World:
-    """A topic with one partition on these replicas, online."""
+    """Create a topic with one partition on these replicas, online."""
     world.put_topic(topic, {0: list(replicas)})
     return await world.settle()
 
 
 async def kill(world: World, broker: int) -> None:
-    """The broker's session ends, and the controller notices."""
+    """End the broker's session, and let the controller notice."""
     world.die(broker)
     await world.settle()
 
 
 async def bring_back(world: World, broker: int) -> None:
-    """The broker registers again, and the controller notices."""
+    """Register the broker again, and let the controller notice."""
     world.register(broker)
     await world.settle()
 
 
 async def take_over(world: World) -> World:
-    """The controller is gone without a word, and another instance leads."""
+    """Stop the controller without a resignation, and let another instance lead."""
     world.zk.expire()
     successor = World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1, policy=world.policy)
     return await successor.start()
 
 
 async def alter_isr(world: World, topic: str, *isr: int, version: int = 3) -> AlterPartitionReply:
-    """The leader of the partition asks for this ISR, with the epochs that hold, and says that it has recovered."""
+    """Let the partition's leader propose this ISR, with the current epochs and the recovery state RECOVERED."""
     state = world.context.leadership(tp(topic))
     assert state is not None
     ask = ProposedIsr(state.leader_epoch, state.partition_epoch, ids(*isr), LeaderRecoveryState.RECOVERED)
@@ -64,7 +64,7 @@ async def alter_isr(world: World, topic: str, *isr: int, version: int = 3) -> Al
 
 
 async def answer(world: World, broker: int, errors: Mapping[TopicPartition, KafkaError]) -> None:
-    """The broker answers a LeaderAndIsr that named all its partitions."""
+    """Let the broker answer a LeaderAndIsr with all its partitions."""
     known = BrokerId(broker)
     partitions = frozenset(world.context.partitions_on(known))
     epoch = world.context.epochs()[known]
@@ -74,12 +74,12 @@ async def answer(world: World, broker: int, errors: Mapping[TopicPartition, Kafk
 
 
 async def configure(world: World, entity: str, config: Mapping[str, str]) -> None:
-    """An operator configures ``topics/<topic>`` or ``brokers/<default>``, as Kafka's tools do it."""
+    """Configure ``topics/<topic>`` or ``brokers/<default>``, as Kafka's tools do."""
     await write_config(world, entity, json.dumps({"version": 1, "config": dict(config)}).encode())
 
 
 async def write_config(world: World, entity: str, data: bytes) -> None:
-    """The same with any bytes."""
+    """Write any bytes as such a configuration."""
     path = f"/config/{entity}"
     node = world.tree.nodes.get(path)
     world.tree.outsider(Create(path, data) if node is None else SetData(path, data, node.version))
@@ -89,26 +89,26 @@ async def write_config(world: World, entity: str, data: bytes) -> None:
 
 
 async def request_election(world: World, *partitions: TopicPartition) -> None:
-    """A tool asks for a preferred election by znode."""
+    """Request a preferred election by znode, as a tool does."""
     world.tree.put(PREFERRED_ELECTION, election_request(*partitions))
     await world.settle()
 
 
 def election_request(*partitions: TopicPartition) -> bytes:
-    """What a tool writes into the znode."""
+    """The content of the preferred election znode."""
     named = [{"topic": topic, "partition": partition} for topic, partition in partitions]
     return json.dumps({"version": 1, "partitions": named}).encode()
 
 
 async def fire(world: World, event: Event) -> None:
-    """The time of a timer has come."""
+    """Handle the event of a timer that is due."""
     assert event in world.timers.fire()
     world.queue.put(event)
     await world.settle()
 
 
 def alarms(world: World) -> list[str]:
-    """What operators were told."""
+    """The alarms of the controller."""
     return [record.what for record in world.audit.of(AlarmRecord)]
 
 

@@ -18,7 +18,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 async def witness(request: pytest.FixtureRequest) -> AsyncIterator[list[World]]:
-    """At the end of every scenario the logs of its worlds say what ZooKeeper has and break no rule."""
+    """At the end of every scenario the logs of its worlds must match ZooKeeper and break no rule."""
     worlds: list[World] = []
     World.witnesses.append(worlds.append)
     yield worlds
@@ -29,7 +29,7 @@ async def witness(request: pytest.FixtureRequest) -> AsyncIterator[list[World]]:
 
 @pytest.fixture(scope="session")
 def server_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the server keeps its data and its transaction log."""
+    """The folder for the server's data and transaction log."""
     return tmp_path_factory.mktemp("zookeeper")
 
 
@@ -41,7 +41,7 @@ def server(server_directory: Path) -> Iterator[EmbeddedZooKeeper]:
 
 @pytest.fixture
 async def proxy(server: EmbeddedZooKeeper) -> AsyncIterator[ZooKeeperProxy]:
-    """What stands between the controllers and the server; everybody else goes past it."""
+    """The proxy between the controllers and the server; all other clients connect directly."""
     async with ZooKeeperProxy(server.connect) as running:
         yield running
 
@@ -54,9 +54,9 @@ async def rig(
     proxy: ZooKeeperProxy,
     tmp_path: Path,
 ) -> AsyncIterator[Rig]:
-    """A chroot of the test's own, somebody who looks and writes past the proxy, and no controller yet.
+    """A chroot of the test's own, a client that reads and writes past the proxy, and no controller yet.
 
-    At the end the logs of all controllers must say what ZooKeeper has.
+    At the end the logs of all controllers must match ZooKeeper.
     """
     log = TransactionLog(server_directory / "data")
     async with rig_of(server.connect, f"/scenarios/{next(_numbers)}", proxy, log, tmp_path) as running:

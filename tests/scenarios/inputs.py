@@ -1,4 +1,4 @@
-"""A controller that is given something bad, and the question whether everybody else is still served."""
+"""A controller with one bad input, and the check that the rest of the cluster is still served."""
 
 import json
 from typing import Final
@@ -26,20 +26,20 @@ async def cluster(*, features: Features | None = None) -> World:
 
 
 async def fed(path: str, data: bytes | None) -> World:
-    """The same, and somebody has written this."""
+    """Make the cluster, and write this znode."""
     world = await cluster()
     world.tree.put(path, data)
     return await world.settle()
 
 
 async def fed_before_the_term(path: str, data: bytes | None) -> World:
-    """The same, and a controller leads that found it when it came."""
+    """Make the cluster, write this znode, and let a controller lead that finds it at its election."""
     world = await fed_in_silence(path, data)
     return await successor(world)
 
 
 async def fed_in_silence(path: str, data: bytes | None) -> World:
-    """Somebody has written this, and nobody has noticed yet."""
+    """Make the cluster, and write this znode without a notification."""
     world = await cluster()
     world.zk.on_watch = lambda _path, _fired: None
     world.tree.put(path, data)
@@ -47,7 +47,7 @@ async def fed_in_silence(path: str, data: bytes | None) -> World:
 
 
 async def successor(world: World) -> World:
-    """The controller is gone without a word, and another one leads."""
+    """Stop the controller without a resignation, and let another one lead."""
     world.zk.expire()
     other = World(tree=world.tree, session_id=2, node_id=world.c.node_id + 1)
     await other.start()
@@ -55,7 +55,7 @@ async def successor(world: World) -> World:
 
 
 async def goes_on(world: World) -> None:
-    """The rest of the cluster is served: a topic comes, a leader dies and is followed, and it was no trouble."""
+    """Check that the rest of the cluster is served: a topic is created, a leader dies, and there is no alarm."""
     assert world.c.is_active
     epoch = world.context.epoch
     if "/brokers/ids/1" not in world.tree.nodes:
@@ -74,21 +74,21 @@ async def goes_on(world: World) -> None:
 
 
 def alarms(world: World) -> str:
-    """What operators were told, in one text."""
+    """The alarms of the controller, as one text."""
     return "\n".join(f"{alarm.what}: {alarm.detail}" for alarm in world.audit.of(AlarmRecord))
 
 
 def reasons(world: World) -> str:
-    """Why something that was asked for was not done, in one text."""
+    """The reasons for which requests were not carried out, as one text."""
     return "\n".join(reason for record in world.audit.of(RefusedRecord) for reason in record.reasons)
 
 
 def data(world: World, path: str) -> bytes | None:
-    """What a znode says."""
+    """The content of a znode."""
     return world.tree.nodes[path].data
 
 
 def fields(world: World, path: str) -> dict[str, object]:
-    """What a znode says, as fields."""
+    """The content of a znode, as fields."""
     found: dict[str, object] = json.loads(data(world, path) or b"")
     return found

@@ -15,7 +15,7 @@ from channel_manager.batch import RequestBatch
 from controllerd.config.load import load_config
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
-from controllerd.daemon.node import Node, open_node
+from controllerd.daemon.node import ControllerNode, open_node
 from controllerd.dev.txnlog import LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.identity import claim_data_dir
@@ -37,13 +37,13 @@ _CLOSE: Final = -11
 
 @dataclass
 class Rig:
-    """One chroot and all that happens in it."""
+    """One chroot with its controllers and brokers."""
 
     server: str
     chroot: str
     proxy: ZooKeeperProxy
     peer: Peer
-    """A session of the tests' own: brokers, tools and other controllers act in it."""
+    """The tests' own session, for writes of brokers, tools and other controllers."""
     directory: Path
     _log: TransactionLog
     _logged: list[LoggedTransaction] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Rig:
     @asynccontextmanager
     async def node(
         self, node_id: int = NODE, *, leads: bool = True, **settings: str | tuple[str, ...]
-    ) -> AsyncIterator[Node]:
+    ) -> AsyncIterator[ControllerNode]:
         """A controller behind the proxy; with ``leads`` the block begins when it is active.
 
         ``settings`` are configuration keys with two underscores for the dot.
@@ -76,7 +76,7 @@ class Rig:
 
     @asynccontextmanager
     async def brokers(self, *ids: int) -> AsyncIterator[Mapping[int, StubBroker]]:
-        """Registered brokers that answer everything well until they are told otherwise."""
+        """Registered brokers that answer every request without error until a test changes that."""
         async with AsyncExitStack() as stack:
             for broker in ids:
                 self.stubs[broker] = await stack.enter_async_context(stub_broker(broker))
@@ -84,14 +84,14 @@ class Rig:
             yield self.stubs
 
     async def register(self, broker: int) -> None:
-        """A broker registers, in the session of the tests' own."""
+        """Register a broker in the tests' own session."""
         data = codecs.encode_broker(self.stubs[broker].registration(), timestamp_ms=1_700_000_000_000)
         if await self.peer.node(paths.BROKER_IDS) is None:
             await self.peer.store.cluster.ensure_paths()
         await self.peer.act(Create(paths.broker(BrokerId(broker)), data, ephemeral=True))
 
     async def die(self, broker: int) -> None:
-        """A broker's registration goes."""
+        """Delete a broker's registration."""
         await self.peer.remove(paths.broker(BrokerId(broker)))
 
     async def broker_epoch(self, broker: int) -> int:
@@ -100,7 +100,7 @@ class Rig:
         assert node is not None
         return node.czxid
 
-    # -- what ZooKeeper holds ------------------------------------------------------------------------------------------
+    # -- the content of ZooKeeper --------------------------------------------------------------------------------------
 
     async def epoch(self) -> int:
         """The controller epoch."""
@@ -130,7 +130,7 @@ class Rig:
             while await self.leaders(topic, len(leaders)) != list(leaders):  # noqa: ASYNC110  # ZooKeeper is looked at
                 await asyncio.sleep(0.01)
 
-    # -- what ZooKeeper was asked to do --------------------------------------------------------------------------------
+    # -- the writes to ZooKeeper ---------------------------------------------------------------------------------------
 
     def written(self) -> list[LoggedTransaction]:
         """Every transaction that touched this chroot, from the server's own log; refused ones too."""
@@ -138,7 +138,7 @@ class Rig:
         return [found for found in self._logged if any(self._is_here(op.path) for op in found.operations)]
 
     def written_by(self, session_id: int, *, since: int = 0) -> list[LoggedTransaction]:
-        """What one session wrote successfully after a zxid."""
+        """The successful writes of one session after a zxid."""
         found = [each for each in self.written() if each.session_id == session_id and each.zxid > since]
         return [each for each in found if not each.was_refused]
 
@@ -173,7 +173,7 @@ def served(directory: Path) -> Iterator[EmbeddedZooKeeper]:
         runner.run(zookeeper.close())
 
 
-def session_of(node: Node) -> ZooKeeperSession:
+def session_of(node: ControllerNode) -> ZooKeeperSession:
     """The ZooKeeper session of a node."""
     assert node.instance.client is not None
     return node.instance.client.session
@@ -192,10 +192,10 @@ async def expire(session: ZooKeeperSession, server: str) -> None:
 
 
 async def end_session(client_id: tuple[int, bytes], server: str) -> None:
-    """As a second client of that session.
+    """Close the session as a second client of it.
 
-    The server closes the first client's connection for it. Where the first one is back before the second one has said
-    all, the second one is thrown out in its turn: it tries again.
+    The server then closes the first client's connection. If the first client reconnects before the second one has sent
+    its close, the server closes the second connection: it tries again.
     """
     has_asked = False
     async with asyncio.timeout(60):
@@ -237,25 +237,25 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-def last_told(stub: StubBroker, api: str, topic: str) -> Mapping[int, Sequence[int]]:
-    """What the last request about each partition of a topic said: leader, leader epoch, partition epoch, then ISR."""
-    told: dict[int, Sequence[int]] = {}
+def last_sent(stub: StubBroker, api: str, topic: str) -> Mapping[int, Sequence[int]]:
+    """The last request about each partition of a topic: leader, leader epoch, partition epoch, then ISR."""
+    rows: dict[int, Sequence[int]] = {}
     for got in stub.got:
         if got.api == api:
             for state in got.entity.topic_states:
                 if state.topic_name == topic:
-                    told |= {each.partition_index: _brief(each) for each in state.partition_states}
-    return told
+                    rows |= {each.partition_index: _brief(each) for each in state.partition_states}
+    return rows
 
 
 def _brief(state: Any) -> tuple[int, ...]:
-    """LeaderAndIsr calls the partition epoch by its name, UpdateMetadata by that of the znode's version."""
+    """The fields of a state; LeaderAndIsr and UpdateMetadata name the partition epoch differently."""
     version = state.partition_epoch if hasattr(state, "partition_epoch") else state.zk_version
     return (state.leader, state.leader_epoch, version, *state.isr)
 
 
-def fail_at_the_next_batch(node: Node) -> None:
-    """Plant a defect: the next time that requests for brokers are to be collected, once."""
+def fail_at_the_next_batch(node: ControllerNode) -> None:
+    """Plant a defect: fail once, the next time that requests for brokers are to be collected."""
     assert node.instance.loop is not None
     outbox = node.instance.loop._c.outbox
     whole = outbox._new_batch
@@ -267,15 +267,15 @@ def fail_at_the_next_batch(node: Node) -> None:
     outbox._new_batch = broken
 
 
-class Overheard:
-    """One more subscriber to the records of a node, which keeps them for the test."""
+class RecordedEvents:
+    """A subscriber to the records of a node, which keeps them for the test."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ControllerNode) -> None:
         self._records: list[Record] = []
         node.bus._subscribers.append((EVERY_KIND, self.record))
 
     def record(self, *records: Record) -> None:
-        """Keep them."""
+        """Keep the records."""
         self._records += records
 
     def begun(self) -> Counter[str]:
@@ -283,5 +283,5 @@ class Overheard:
         return Counter(record.name for record in self._records if isinstance(record, EventBegin))
 
     def errors(self, api: str) -> list[int]:
-        """What brokers answered to requests of one kind, in order."""
+        """The responses of brokers to requests of one kind, in order."""
         return [record.error for record in self._records if isinstance(record, ResponseRecord) and record.api == api]

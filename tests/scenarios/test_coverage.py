@@ -1,4 +1,4 @@
-"""Every scenario of a group that is built has a test that carries its id, and a row in the table beside."""
+"""Every scenario of a covered group has a test that carries its id, and a row in the table beside."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 GROUPS: Final = {"A": 18, "B": 9, "C": 13, "D": 12, "E": 7, "F": 9, "G": 16, "H": 15, "J": 7, "K": 4, "L": 16, "M": 11}
-"""The groups that are covered so far, and how many scenarios each has."""
+"""The groups that are covered so far, with their numbers of scenarios."""
 IDS: Final = [f"{group}{number}" for group, count in GROUPS.items() for number in range(1, count + 1)]
 HERE: Final = Path(__file__).parent
 _NAME: Final = re.compile(r"test_([a-z]\d+)_")

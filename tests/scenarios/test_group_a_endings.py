@@ -1,4 +1,4 @@
-"""Group A, endings: a controller that stops owes nobody an answer, and what it leaves undone is still there."""
+"""Group A, endings: a controller that stops has answered every call, and its unfinished work stays in ZooKeeper."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ import pytest
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.errors import NotController
 from controllerd.zk import paths
 from events.admin import (
@@ -29,7 +29,7 @@ from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElectio
 from events.reassignments import ApiPartitionReassignment, ListPartitionReassignments
 from events.replicas import AlterPartitionReceived
 from tests.api.cluster import Client
-from tests.scenarios.nodes import NODE, Overheard, Rig
+from tests.scenarios.nodes import NODE, RecordedEvents, Rig
 from tests.zk.world import until
 from wire.versions import ApiKey
 
@@ -38,27 +38,27 @@ pytestmark = pytest.mark.zookeeper
 EVERY_REQUEST = (1, 3, 4, 8, 9, 12, 14, 22, 101)
 MANY = 200
 BROKER = BrokerId(1)
-SOMEBODY = Requester("User:alice", "alice", "app", 7, "127.0.0.1")
+REQUESTER = Requester("User:alice", "alice", "app", 7, "127.0.0.1")
 LISTING: Call[Any] = ListPartitionReassignments(None)
 CALLS: dict[str, Call[Any]] = {
-    "ElectLeaders": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, SOMEBODY),
+    "ElectLeaders": ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, REQUESTER),
     "ControlledShutdown": ControlledShutdown(BROKER, -1),
-    "AlterPartitionReassignments": ApiPartitionReassignment(SOMEBODY, {}),
+    "AlterPartitionReassignments": ApiPartitionReassignment(REQUESTER, {}),
     "ListPartitionReassignments": LISTING,
     "AlterPartition": AlterPartitionReceived(BROKER, 1, 1, {}, {}),
     "AllocateProducerIds": AllocateProducerIds(BrokerId(NODE), -1),
-    "UpdateFeatures": UpdateFeatures(SOMEBODY, {}),
-    "CreateTopics": CreateTopics(SOMEBODY, ()),
-    "DeleteTopics": DeleteTopics(SOMEBODY, ()),
-    "CreatePartitions": CreatePartitions(SOMEBODY, ()),
-    "AlterScram": AlterScram(SOMEBODY, {}),
+    "UpdateFeatures": UpdateFeatures(REQUESTER, {}),
+    "CreateTopics": CreateTopics(REQUESTER, ()),
+    "DeleteTopics": DeleteTopics(REQUESTER, ()),
+    "CreatePartitions": CreatePartitions(REQUESTER, ()),
+    "AlterScram": AlterScram(REQUESTER, {}),
 }
-"""Everything that a client or a broker can ask of a controller."""
+"""Every call that a client or a broker can send to a controller."""
 
 
 @asynccontextmanager
-async def stalled(rig: Rig, node: Node) -> AsyncIterator[None]:
-    """Once the controller is idle, ZooKeeper hears nothing more of it."""
+async def stalled(rig: Rig, node: ControllerNode) -> AsyncIterator[None]:
+    """Stop all traffic to ZooKeeper once the controller is idle."""
     loop = node.instance.loop
     assert loop is not None
     await until(lambda: len(node.instance.queue) == 0 and loop.current is None)
@@ -69,27 +69,27 @@ async def stalled(rig: Rig, node: Node) -> AsyncIterator[None]:
     rig.proxy.held.clear()
 
 
-async def busy(node: Node) -> None:
-    """The controller works at an event that does not end before ZooKeeper answers."""
+async def busy(node: ControllerNode) -> None:
+    """Give the controller an event that does not end before ZooKeeper answers."""
     node.instance.queue.put(BrokerChange())
-    await in_work(node, BrokerChange)
+    await wait_until_begun(node, BrokerChange)
 
 
-async def in_work(node: Node, kind: type[Event]) -> None:
-    """Wait until an event of this kind is in work."""
+async def wait_until_begun(node: ControllerNode, kind: type[Event]) -> None:
+    """Wait until an event of this kind is being handled."""
     loop = node.instance.loop
     assert loop is not None
     await until(lambda: loop.current is not None and isinstance(loop.current.event, kind))
 
 
 def open_all(gates: Iterable[asyncio.Event]) -> None:
-    """Let everything through that is held back."""
+    """Open all gates."""
     for gate in gates:
         gate.set()
 
 
 class Answers:
-    """What came of calls, and how often."""
+    """The outcomes of calls, with their numbers."""
 
     def __init__(self) -> None:
         self.all: list[BaseException | None] = []
@@ -105,12 +105,12 @@ class Answers:
 
 
 async def test_a9_every_event_that_waits_is_preempted_exactly_once_before_the_end(rig: Rig) -> None:
-    """ZooKeeper goes on when the last call is answered: the event in work must not end before the node does."""
+    """ZooKeeper goes on when the last call is answered: the event being handled must not end before the node does."""
     answers = Answers()
     async with rig.node() as node:
         queue = node.instance.queue
         async with stalled(rig, node):
-            heard = Overheard(node)
+            recorded = RecordedEvents(node)
             await busy(node)
             calls: list[Awaitable[object]] = []
             for _ in range(MANY):
@@ -125,7 +125,7 @@ async def test_a9_every_event_that_waits_is_preempted_exactly_once_before_the_en
 
     assert waiting == MANY + 1, "changes of the brokers that nobody looked at yet are one event"
     assert answers.kinds() == {NotController: MANY}
-    begun = heard.begun()
+    begun = recorded.begun()
     assert (begun["BrokerChange"], begun["ListPartitionReassignments"]) == (1, 0), "none but the one in work"
 
 
@@ -133,7 +133,7 @@ async def test_a9_every_event_that_waits_is_preempted_exactly_once_before_the_en
 async def test_a10_a_call_that_waits_is_answered_that_we_are_not_the_controller_kafka_10193(
     rig: Rig, name: str
 ) -> None:
-    """ZooKeeper goes on when the call is answered: the event in work must not end before the node does."""
+    """ZooKeeper goes on when the call is answered: the event being handled must not end before the node does."""
     async with rig.node() as node, stalled(rig, node):
         await busy(node)
         waiting = node.instance.queue.call(CALLS[name])
@@ -146,12 +146,12 @@ async def test_a10_a_call_that_waits_is_answered_that_we_are_not_the_controller_
             await waiting
 
 
-async def test_a10_a_call_in_work_is_answered_though_zookeeper_never_answers(rig: Rig) -> None:
+async def test_a10_a_call_that_is_being_handled_is_answered_though_zookeeper_never_answers(rig: Rig) -> None:
     async with rig.node() as node:
         async with stalled(rig, node):
             held = dict(rig.proxy.held)
             waiting = node.instance.queue.call(CALLS["AllocateProducerIds"])
-            await in_work(node, AllocateProducerIds)
+            await wait_until_begun(node, AllocateProducerIds)
             rig.proxy.held = {}
         rig.proxy.held = held
 
@@ -161,7 +161,7 @@ async def test_a10_a_call_in_work_is_answered_though_zookeeper_never_answers(rig
 
 
 async def test_a10_on_the_wire_each_api_has_its_own_way_to_say_so(rig: Rig) -> None:
-    """ZooKeeper goes on when both calls are answered: the event in work must not end before the node does."""
+    """ZooKeeper goes on when both calls are answered: the event being handled must not end before the node does."""
     async with rig.node() as node:
         endpoint = node.kafka.advertised[0]
         clients = [Client(*await asyncio.open_connection(endpoint.host, endpoint.port)) for _ in range(2)]

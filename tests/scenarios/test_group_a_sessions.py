@@ -12,7 +12,7 @@ from kazoo.protocol.serialization import GetData
 from kazoo.protocol.states import KeeperState
 
 from controllerd.core.model import BrokerId
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import NotController, StoreUnavailable
@@ -20,7 +20,7 @@ from controllerd.zk import paths
 from controllerd.zk.session import ConnectionBroken, SessionState
 from events.admin import AllocateProducerIds
 from events.cluster import ShutdownEventThread
-from tests.scenarios.nodes import NODE, Overheard, Rig, expire, kazoo_of, rig_of, session_of
+from tests.scenarios.nodes import NODE, RecordedEvents, Rig, expire, kazoo_of, rig_of, session_of
 from tests.zk.proxy import MULTI, ZooKeeperProxy
 from tests.zk.world import until
 
@@ -53,8 +53,8 @@ async def test_a13_an_expired_controller_clears_its_queue_and_contends_in_a_new_
         assert rig.written_by(old, since=ended_at) == []
         assert (await rig.epoch(), session_of(node).generation) == (2, 2)
         assert {state.controller_epoch for state in (await rig.states("t", 2)).values()} == {2}
-        told = [got.entity.controller_epoch for broker, stub in stubs.items() for got in stub.got[seen[broker] :]]
-        assert set(told) <= {2}
+        epochs = [got.entity.controller_epoch for broker, stub in stubs.items() for got in stub.got[seen[broker] :]]
+        assert set(epochs) <= {2}
 
 
 async def test_a14_no_new_session_is_opened_after_the_close_kafka_8121(rig: Rig) -> None:
@@ -79,8 +79,8 @@ def connecting() -> int:
     return len([thread for thread in threading.enumerate() if "zk_loop" in thread.name])
 
 
-async def _expire_while_it_stops(rig: Rig, node: Node) -> None:
-    """The session ends while the resignation of a controller that stops is under way."""
+async def _expire_while_it_stops(rig: Rig, node: ControllerNode) -> None:
+    """End the session while the resignation of a stopping controller is under way."""
     loop = node.instance.loop
     assert loop is not None
     await until(lambda: loop.current is not None and isinstance(loop.current.event, ShutdownEventThread))
@@ -112,7 +112,7 @@ async def test_a15_a_server_that_asks_for_authentication_for_a_while_is_led_agai
 
 
 async def restart(server: EmbeddedZooKeeper, proxy: ZooKeeperProxy, directory: Path, configuration: str) -> None:
-    """The server goes, and comes back with another configuration; nobody asked it anything yet."""
+    """Restart the server with another configuration; no request was sent to it yet."""
     proxy.is_open = False
     await server.kill()
     (directory / "zoo.cfg").write_text(configuration)
@@ -137,7 +137,7 @@ async def test_a15_a_controller_that_kazoo_reports_as_not_authenticated_resigns_
         await until(lambda: node.snapshot.is_active)  # with a new client, as soon as it is let in again
 
 
-async def readiness_of(node: Node) -> int:
+async def readiness_of(node: ControllerNode) -> int:
     """The status of ``/readyz``."""
     async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{node.http_port}/readyz") as answer:
         return answer.status
@@ -186,39 +186,39 @@ SEEN = {
     "/admin/preferred_replica_election": "ReplicaLeaderElection",
     "/config/changes/config_change_1": "ConfigChange",
 }
-"""What somebody else writes, and the event that says so; none may be missed."""
-TOLD_BY_THE_READING = {"BrokerChange", "TopicChange", "PartitionModifications", "ConfigChange"}
-"""Read again by the Resync itself, or only of interest for what comes after it."""
+"""Znodes that another program writes, with their events; none may be missed."""
+READ_BY_THE_RESYNC = {"BrokerChange", "TopicChange", "PartitionModifications", "ConfigChange"}
+"""Events that the Resync itself replaces, or that only matter after it."""
 
 
 async def after_a_reconnect(rig: Rig, *, meanwhile: Collection[str] = (), later: Collection[str] = ()) -> Counter[str]:
-    """The events of a controller whose connection breaks, with writes of others ``meanwhile`` and ``later``."""
+    """The events of a controller whose connection breaks, with writes of other programs ``meanwhile`` and ``later``."""
     async with rig.brokers(1), rig.node() as node:
         await rig.peer.add_topic("t", [[1]])
         await rig.led_by("t", 1)
         await idle(node)
-        overheard = Overheard(node)
+        recorded = RecordedEvents(node)
         rig.proxy.is_open = False
         rig.proxy.cut()
         await until(lambda: session_of(node).state is SessionState.SUSPENDED)
         for path in meanwhile:
             await rig.peer.put(path, LOG_DIR if "log_dir" in path else TOPIC)
         rig.proxy.is_open = True
-        await until(lambda: overheard.begun()["Resync"] == 1)
+        await until(lambda: recorded.begun()["Resync"] == 1)
         await idle(node)
         for path in later:
             await rig.peer.put(path, LOG_DIR if "log_dir" in path else TOPIC)
-            await until(lambda path=path: overheard.begun()[SEEN[path]] > 0, 10)  # type: ignore[misc]
+            await until(lambda path=path: recorded.begun()[SEEN[path]] > 0, 10)  # type: ignore[misc]
             await idle(node)
-        return overheard.begun()
+        return recorded.begun()
 
 
 LOG_DIR = b'{"version":1,"broker":1,"event":1}'
 TOPIC = b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{}}'
 
 
-async def idle(node: Node) -> None:
-    """Nothing waits and nothing is in work."""
+async def idle(node: ControllerNode) -> None:
+    """Wait until the queue is empty and no event is being handled."""
     loop = node.instance.loop
     assert loop is not None
     await until(lambda: len(node.instance.queue) == 0 and loop.current is None)
@@ -233,4 +233,4 @@ async def test_a15_after_a_reconnect_every_watch_works_again_kafka_7987(rig: Rig
 async def test_a15_a_request_made_while_the_connection_was_broken_is_announced(rig: Rig) -> None:
     events = await after_a_reconnect(rig, meanwhile=SEEN)
 
-    assert set(SEEN.values()) - TOLD_BY_THE_READING - set(events) == set()
+    assert set(SEEN.values()) - READ_BY_THE_RESYNC - set(events) == set()

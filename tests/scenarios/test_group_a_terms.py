@@ -1,4 +1,4 @@
-"""Group A, terms: who leads with which epoch, what becomes of a failed event, and what is shown of it."""
+"""Group A, terms: the active instance and its epoch, the result of a failed event, and the status that shows it."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.zk import paths
 from events.cluster import Resign
 from tests.scenarios.nodes import NODE, Rig, expire, fail_at_the_next_batch, session_of
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.zookeeper
 OLD, NEW = "2.6", "3.9"
 
 
-async def status_of(node: Node) -> Mapping[str, Any]:
-    """What the instance says of itself over HTTP."""
+async def status_of(node: ControllerNode) -> Mapping[str, Any]:
+    """The instance's status over HTTP."""
     url = f"http://127.0.0.1:{node.http_port}/v1/status"
     async with aiohttp.ClientSession() as http, http.get(url) as answer:
         found: Mapping[str, Any] = (await answer.json())["status"]
@@ -116,7 +116,7 @@ async def test_a18_without_a_controller_no_earlier_one_is_shown(rig: Rig) -> Non
         assert (await status_of(node))["holder"] is None
 
 
-async def test_a18_after_the_session_nobody_knows_who_the_controller_is(rig: Rig) -> None:
+async def test_a18_after_the_session_no_controller_is_shown(rig: Rig) -> None:
     async with rig.node() as node:
         rig.proxy.is_open = False
         await expire(session_of(node), rig.server)

@@ -1,4 +1,4 @@
-"""Group B: what brokers are told about the cluster, when, and that nobody is left with an old picture."""
+"""Group B: the metadata that brokers get, when they get it, and that no broker keeps outdated metadata."""
 
 import json
 
@@ -12,13 +12,13 @@ from events.cluster import Expire, RegisterBrokerAndReelect
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from tests.channel_manager.requests import update_metadata
 from tests.channel_manager.stub_broker import StubBroker, stub_broker
-from tests.channel_manager.test_manager import Desk, channels
+from tests.channel_manager.test_manager import Reports, channels
 from tests.fakes.world import World, ids, registration, topic_id_of, tp
 from tests.scenarios.worlds import Brokers, with_topic, world_of
 
 
 async def fresh_world(*brokers: int) -> World:
-    """A world whose brokers were told everything since they started."""
+    """A world whose brokers got all metadata since they started."""
     world = World()
     for broker in brokers:
         world.register(broker)
@@ -32,7 +32,7 @@ async def test_b1_a_single_broker_gets_one_request_at_failover() -> None:
 
 
 async def test_b1_it_comes_over_the_control_plane_listener_and_nothing_over_the_other() -> None:
-    async with stub_broker(1) as control, stub_broker(1) as data, channels(Desk(), listener="CONTROLLER") as manager:
+    async with stub_broker(1) as control, stub_broker(1) as data, channels(Reports(), listener="CONTROLLER") as manager:
         manager.add_broker(_with_two_listeners(control, data))
         manager.send(BrokerId(1), update_metadata())
         await control.got_so_many(1)
@@ -63,7 +63,7 @@ async def test_b2_a_follower_that_stops_is_offline_and_out_of_the_isr_for_the_su
     assert [brokers.partition(broker, "t", 1) for broker in (1, 2)] == untouched
 
 
-async def test_b3_after_its_return_nobody_sees_an_offline_replica() -> None:
+async def test_b3_after_its_return_no_broker_has_an_offline_replica() -> None:
     world = await fresh_world(1, 2, 3)
     world.put_topic("t", {0: [1, 2, 3]})
     await world.settle()
@@ -132,7 +132,7 @@ async def test_b6_a_broker_that_joins_a_cluster_without_topics_is_seen_by_all_ka
     assert [Brokers(world).live(broker) for broker in (1, 2, 3)] == [[1, 2, 3]] * 3
 
 
-async def test_b7_at_failover_every_broker_learns_who_lives_before_what_it_leads_kafka_4443() -> None:
+async def test_b7_at_failover_every_broker_gets_the_live_brokers_before_its_leaderships_kafka_4443() -> None:
     before = await with_topic(await world_of(1, 2, 3), 1, 2, 3)
     before.zk.expire()
     world = World(tree=before.tree, session_id=2)
@@ -147,7 +147,7 @@ async def test_b7_at_failover_every_broker_learns_who_lives_before_what_it_leads
         assert any(isinstance(request, LeaderAndIsrRequest) for request in others)
 
 
-async def test_b8_a_changed_listener_is_told_to_all() -> None:
+async def test_b8_a_changed_listener_is_sent_to_all_brokers() -> None:
     world = await fresh_world(1, 2, 3)
 
     world.tree.put("/brokers/ids/1", registration(1, 19_091))
@@ -180,7 +180,7 @@ async def test_b8_so_is_one_that_changed_after_our_session_had_expired() -> None
 
 
 @pytest.mark.parametrize("isr", [(2, 1), (2, 1, 3)])
-async def test_b9_a_changed_isr_is_told_to_every_broker_even_one_that_shuts_down(isr: tuple[int, ...]) -> None:
+async def test_b9_a_changed_isr_is_sent_to_every_broker_even_one_that_shuts_down(isr: tuple[int, ...]) -> None:
     world = await with_topic(await world_of(1, 2, 3, 4), 2, 1, 3)
     await with_topic(world, 1, name="other")
     state = {"controller_epoch": 1, "leader": 2, "version": 1, "leader_epoch": 0, "isr": [2, 1, 3][: 5 - len(isr)]}

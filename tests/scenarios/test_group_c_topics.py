@@ -1,4 +1,4 @@
-"""Group C: topics and partitions are created, and their ids are given once and for all."""
+"""Group C: topics and partitions are created, and each topic gets its id once and for all."""
 
 import json
 
@@ -34,13 +34,13 @@ def topic_of(world: World, topic: str = "t") -> dict[str, object]:
 
 
 def put_without_id(world: World, name: str, *replicas: int) -> None:
-    """A topic as brokers before 2.8 create it."""
+    """Create a topic as brokers before 2.8 do."""
     body = {"version": 2, "partitions": {"0": list(replicas)}, "adding_replicas": {}, "removing_replicas": {}}
     world.tree.put(f"/brokers/topics/{name}", json.dumps(body).encode())
 
 
-def told_ids(world: World, broker: int, topic: str = "t") -> set[str | None]:
-    """The ids of a topic in every LeaderAndIsr that a broker was sent."""
+def sent_ids(world: World, broker: int, topic: str = "t") -> set[str | None]:
+    """The ids of a topic in every LeaderAndIsr for a broker."""
     return {
         request.topic_ids.get(topic)
         for request in world.channels.to(broker)
@@ -49,7 +49,7 @@ def told_ids(world: World, broker: int, topic: str = "t") -> set[str | None]:
 
 
 async def failover(before: World, features: Features | None = None) -> World:
-    """The next controller of the cluster, perhaps of another protocol version."""
+    """Start the next controller of the cluster, perhaps with another protocol version."""
     before.zk.expire()
     return await World(tree=before.tree, session_id=before.zk.session_id + 1, features=features).start()
 
@@ -105,7 +105,7 @@ async def test_c4_a_topic_keeps_the_id_that_its_brokers_know_whatever_the_writer
     await world.settle()
 
     assert world.context.topic_id("t") == topic_id_of("t")
-    assert told_ids(world, 1) == told_ids(world, 2) == {topic_id_of("t")}
+    assert sent_ids(world, 1) == sent_ids(world, 2) == {topic_id_of("t")}
     assert topic_of(world)["topic_id"] == topic_id_of("t")
     assert topic_of(world)["partitions"] == {"0": [1, 2], "1": [2, 1]}
     assert [record.what for record in world.audit.of(AlarmRecord)] == ["topic id was changed in ZooKeeper"]
@@ -131,7 +131,7 @@ async def test_c4_a_topic_that_was_created_anew_has_its_own_id() -> None:
     assert world.context.topic_id("t") == STRANGE_ID
 
 
-async def test_c5_an_added_partition_without_its_first_replica_starts_with_those_that_live() -> None:
+async def test_c5_an_added_partition_without_its_first_replica_starts_with_the_live_ones() -> None:
     world = await with_topic(await world_of(1, 2), 1, 2)
 
     world.put_topic("t", {0: [1, 2], 1: [3, 2, 1]})
@@ -141,17 +141,17 @@ async def test_c5_an_added_partition_without_its_first_replica_starts_with_those
 
 
 async def test_c6_a_state_znode_that_is_there_already_is_led_on_from_and_poisons_nothing() -> None:
-    """On purpose not as the peer, whose partition stays New: who wrote it elected a leader, so the epoch goes on."""
+    """Unlike Kafka, where the partition stays New: the writer of the state elected a leader, so the epoch goes on."""
     world = await world_of(1, 2)
     taken = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":5,"isr":[2]}'
 
-    def somebody_is_faster() -> None:
+    def another_writer_is_faster() -> None:
         parents = ("/brokers/topics/t/partitions", "/brokers/topics/t/partitions/0")
         world.tree.outsider(
             *(Create(path, None) for path in parents), Create("/brokers/topics/t/partitions/0/state", taken)
         )
 
-    world.zk.before_transaction[len(world.zk.transactions) + 1] = somebody_is_faster
+    world.zk.before_transaction[len(world.zk.transactions) + 1] = another_writer_is_faster
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
 
@@ -174,12 +174,12 @@ async def test_c7_a_topic_without_id_gets_one_and_others_keep_theirs() -> None:
 
     assert given is not None
     assert topic_of(world)["topic_id"] == given
-    assert told_ids(world, 1) == {given}
+    assert sent_ids(world, 1) == {given}
     assert Brokers(world).cache(2).topic_id("t") == given
     assert topic_of(world, "old")["topic_id"] == world.context.topic_id("old") == topic_id_of("old")
 
 
-async def test_c8_with_protocol_2_7_nobody_gets_an_id() -> None:
+async def test_c8_with_protocol_2_7_no_topic_gets_an_id() -> None:
     world = await world_of(1, 2, features=BEFORE_IDS)
 
     put_without_id(world, "t", 1, 2)
@@ -188,7 +188,7 @@ async def test_c8_with_protocol_2_7_nobody_gets_an_id() -> None:
     assert world.state("t") == (1, 0, [1, 2], 0)
     assert "topic_id" not in topic_of(world)
     assert world.context.topic_id("t") is None
-    assert told_ids(world, 1) == {None}
+    assert sent_ids(world, 1) == {None}
 
 
 async def test_c9_an_id_outlives_elections_and_controllers() -> None:
@@ -206,7 +206,7 @@ async def test_c9_an_id_outlives_elections_and_controllers() -> None:
     assert given == world.context.topic_id("t") == later.context.topic_id("t") == topic_of(later)["topic_id"]
 
 
-async def test_c10_an_upgrade_gives_ids_and_tells_them_to_every_replica() -> None:
+async def test_c10_an_upgrade_gives_ids_and_sends_them_to_every_replica() -> None:
     old = await world_of(1, 2, 3, features=BEFORE_IDS)
     put_without_id(old, "t", 2, 3)
     put_without_id(old, "u", 1)
@@ -216,8 +216,8 @@ async def test_c10_an_upgrade_gives_ids_and_tells_them_to_every_replica() -> Non
 
     given = {topic: world.context.topic_id(topic) for topic in ("t", "u")}
     assert None not in given.values()
-    assert told_ids(world, 2) == told_ids(world, 3) == {given["t"]}
-    assert told_ids(world, 1, "u") == {given["u"]}
+    assert sent_ids(world, 2) == sent_ids(world, 3) == {given["t"]}
+    assert sent_ids(world, 1, "u") == {given["u"]}
 
 
 async def test_c11_an_id_survives_a_downgrade_a_reassignment_and_an_upgrade_kafka_12835() -> None:
@@ -256,8 +256,9 @@ async def test_c11_an_id_survives_a_downgrade_a_reassignment_and_an_upgrade_kafk
 def test_c12_in_a_partial_roll_each_broker_gets_the_highest_version_that_both_know(
     release: str, broker: tuple[int, int, int], expected: tuple[int, int, int]
 ) -> None:
-    """On purpose not as the peer, which uses the versions of its own protocol: each broker is asked what it speaks, and
-    the cluster's protocol decides only what changes meaning, the topic ids.
+    """Unlike Kafka, which uses the versions of its own protocol, the controller asks each broker for its API versions.
+
+    The cluster's protocol decides only about topic ids, which change the meaning of a request.
     """
     apis = (ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.STOP_REPLICA)
     speaks: dict[int, VersionRange] = {api: VersionRange(0, highest) for api, highest in zip(apis, broker, strict=True)}
@@ -272,7 +273,7 @@ def test_c12_in_a_partial_roll_each_broker_gets_the_highest_version_that_both_kn
     ("version", "recovering"),
     [("3.1", LeaderRecoveryState.RECOVERED), ("3.2", LeaderRecoveryState.RECOVERING)],
 )
-async def test_c13_recovery_is_told_from_protocol_3_2_on(version: str, recovering: LeaderRecoveryState) -> None:
+async def test_c13_recovery_is_sent_from_protocol_3_2_on(version: str, recovering: LeaderRecoveryState) -> None:
     world = await with_topic(await world_of(1, 2, features=features_of(version)), 1, 2)
     world.tree.put("/config/topics/t", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
     world.die(2)

@@ -30,7 +30,7 @@ ON, OFF = {UNCLEAN: "true"}, {UNCLEAN: "false"}
 
 
 async def only_in_sync(world: World, topic: str = "t") -> None:
-    """A partition on 1 and 2 of which 1 leads, and 2 has fallen behind."""
+    """Make a partition on 1 and 2 that 1 leads, with 2 out of sync."""
     await with_topic(world, topic, 1, 2)
     await alter_isr(world, topic, 1)
 
@@ -74,7 +74,7 @@ async def test_d1_kill_return_and_preferred_election_cost_two_leader_epochs() ->
     assert leader(world, "t") == (1, 2)
 
 
-async def test_d2_the_last_in_sync_replica_dies_and_nobody_else_may_lead_kafka_708() -> None:
+async def test_d2_the_last_in_sync_replica_dies_and_no_other_may_lead_kafka_708() -> None:
     world = await cluster(1, 2)
     await only_in_sync(world)
 
@@ -112,7 +112,7 @@ async def test_d3_an_unclean_election_takes_a_live_replica_in_the_order_of_the_a
     assert world.metrics.unclean == 1
 
 
-async def test_d3_below_3_2_nobody_is_told_to_recover() -> None:
+async def test_d3_below_3_2_no_leader_is_asked_to_recover() -> None:
     world = await cluster(1, 2, features=Features(leader_recovery=False))
     await only_in_sync(world)
     await configure(world, "topics/t", ON)
@@ -134,8 +134,8 @@ async def test_d3_the_leader_of_an_unclean_election_recovers_until_it_says_so_it
     await kill(world, 2)
     await bring_back(world, 2)
     assert (leader(world, "t")[0], recovery_state(world)) == (2, 1)
-    told = [request for request in world.channels.to(2) if isinstance(request, LeaderAndIsrRequest)]
-    assert told[-1].partitions[tp("t")].state.recovery_state == 1
+    sent = [request for request in world.channels.to(2) if isinstance(request, LeaderAndIsrRequest)]
+    assert sent[-1].partitions[tp("t")].state.recovery_state == 1
 
     await alter_isr(world, "t", 2)
 
@@ -332,7 +332,7 @@ def _leader(elected: object) -> object:
 
 
 async def test_d12_every_change_of_leader_has_an_epoch_of_its_own() -> None:
-    """What lets replicas tell after alternate crashes which of their records were never committed (KIP-101)."""
+    """By the epochs replicas can find after alternate crashes which of their records were never committed (KIP-101)."""
     world = await with_topic(await cluster(1, 2), "t", 1, 2)
     seen = [leader(world, "t")]
     for crashing, other in ((1, 2), (2, 1)) * 3:

@@ -1,4 +1,4 @@
-"""Group E: a broker asks to be relieved before it stops."""
+"""Group E: a broker asks the controller to move its leaderships away before it stops."""
 
 import asyncio
 import time
@@ -50,8 +50,11 @@ async def test_e2_a_request_of_an_earlier_life_of_the_broker_moves_nothing() -> 
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 12_345])
-async def test_e2_a_broker_that_nobody_knows_is_not_available(epoch: int) -> None:
-    """Kafka fails on it with an unknown server error where an epoch is given; the reason is the same, so is ours."""
+async def test_e2_an_unknown_broker_is_not_available(epoch: int) -> None:
+    """Kafka answers with an unknown server error where an epoch is given.
+
+    The reason is the same, so ours is one error.
+    """
     world = await with_topic(await cluster(1, 2), "t", 1, 2)
     world.forget()
 
@@ -61,7 +64,7 @@ async def test_e2_a_broker_that_nobody_knows_is_not_available(epoch: int) -> Non
     assert world.zk.writes == []
 
 
-async def test_e3_both_the_old_and_the_new_leader_are_told_kafka_7482() -> None:
+async def test_e3_both_the_old_and_the_new_leader_get_the_change_kafka_7482() -> None:
     world = await with_topic(await cluster(1, 2), "t", 1, 2)
     world.forget()
 
@@ -71,7 +74,7 @@ async def test_e3_both_the_old_and_the_new_leader_are_told_kafka_7482() -> None:
         assert world.brief(broker)[0] == "LeaderAndIsr(t-0 2/1 [2])"
 
 
-async def test_e3_a_leader_is_not_told_to_stop_before_somebody_else_leads_kafka_705() -> None:
+async def test_e3_a_leader_gets_no_stop_replica_before_another_replica_leads_kafka_705() -> None:
     world = await with_topic(await cluster(1, 2), "t", 1, 2)
     world.forget()
 
@@ -108,7 +111,7 @@ async def test_e5_a_replica_that_shuts_down_does_not_come_back_into_the_isr_kafk
 
 
 async def test_e5_a_leader_that_shuts_down_and_cannot_be_relieved_may_not_grow_its_isr_kafka_14140() -> None:
-    """The trace C7B: the ISR that it asks for contains the leader itself, which is on its way out."""
+    """The trace C7B: the proposed ISR contains the leader itself, which is shutting down."""
     world = await with_topic(await cluster(1, 2), "t", 1, 2)
     await alter_isr(world, "t", 1)
     reply = await shut_down(world, 1)
@@ -145,7 +148,7 @@ async def test_e6_a_shutdown_that_was_given_up_is_forgotten_by_the_next_controll
     assert BrokerId(1) in successor.context.live
 
 
-async def test_e7_a_controller_stops_though_a_broker_never_answers_what_it_was_sent() -> None:
+async def test_e7_a_controller_stops_though_a_broker_never_answers_its_requests() -> None:
     alarms = Alarms(stale_epoch=_ignore, caught_up=_ignore, defect=_ignore)
     async with stub_broker(1, Act(silence=True)) as stub, asyncio.timeout(10):
         async with ChannelManager(CONTROLLER, "PLAINTEXT", _ignore, alarms, clock=time.monotonic) as channels:
@@ -159,4 +162,4 @@ async def test_e7_a_controller_stops_though_a_broker_never_answers_what_it_was_s
 
 
 def _ignore(*_: object) -> None:
-    """Nobody need know."""
+    """Ignore the call."""

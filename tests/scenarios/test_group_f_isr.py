@@ -38,7 +38,7 @@ def request(
     recovery: int = RECOVERED,
     broker_epoch: int | None = None,
 ) -> dict[str, object]:
-    """A wish of the leader of t-0, as the brokers of every version write it."""
+    """The proposal of the leader of t-0, as brokers of every version write it."""
     row = {
         "partition_index": partition,
         "leader_epoch": leader_epoch,
@@ -56,19 +56,19 @@ def request(
 
 
 async def ask(client: Client, version: int, values: dict[str, object]) -> Any:
-    """The answer to AlterPartition."""
+    """Send AlterPartition and return the answer."""
     return await client.ask(ALTER_PARTITION, version, **values)
 
 
-async def outcome(client: Client, world: World, version: int = 3, **wish: Any) -> KafkaError:
-    """The error of the one partition, if the request as a whole was fine."""
-    entity = await ask(client, version, request(world, **wish))
+async def outcome(client: Client, world: World, version: int = 3, **fields: Any) -> KafkaError:
+    """The error of the one partition, if the request as a whole had none."""
+    entity = await ask(client, version, request(world, **fields))
     assert entity.error_code == KafkaError.NONE
     return KafkaError(entity.topics[0].partitions[0].error_code)
 
 
 async def with_small_isr(version: str = "3.9") -> World:
-    """t-0 on 1, 2, 3, led by 1 at leader epoch 0, ISR [1, 2], partition epoch 1; everybody is live."""
+    """t-0 on 1, 2, 3, led by 1 at leader epoch 0, ISR [1, 2], partition epoch 1; all three brokers are live."""
     world = await world_of(1, 2, 3, features=features_of(version))
     # The topic has an id even where the protocol version gives none, as after a downgrade.
     world.put_topic("t", {0: [1, 2, 3]})
@@ -129,7 +129,7 @@ async def test_f2_a_topic_is_found_by_its_id_at_protocol_2_7() -> None:
 async def test_f3_a_repeated_request_succeeds_and_moves_the_partition_epoch_once_kafka_14144(
     partition_epoch: int,
 ) -> None:
-    """The answer to the first was lost: the leader repeats it with the epoch of before, or with the new one."""
+    """The first answer was lost: the leader repeats its request with the old partition epoch, or with the new one."""
     world = await with_small_isr()
     async with served(world) as client:
         await ask(client, 3, request(world))
@@ -142,11 +142,11 @@ async def test_f3_a_repeated_request_succeeds_and_moves_the_partition_epoch_once
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("stranger", [{"broker_epoch": 1}, {"broker": 9}])
-async def test_f4_a_wrong_broker_epoch_is_stale_at_the_top(stranger: dict[str, Any], version: int) -> None:
+@pytest.mark.parametrize("wrong_epoch", [{"broker_epoch": 1}, {"broker": 9}])
+async def test_f4_a_wrong_broker_epoch_is_stale_at_the_top(wrong_epoch: dict[str, Any], version: int) -> None:
     world = await with_small_isr()
     async with served(world) as client:
-        entity = await ask(client, version, request(world, **stranger))
+        entity = await ask(client, version, request(world, **wrong_epoch))
 
     assert (entity.error_code, entity.topics) == (KafkaError.STALE_BROKER_EPOCH, ())
     assert world.zk.writes == []
@@ -163,7 +163,9 @@ async def test_f4_a_wrong_broker_epoch_is_stale_at_the_top(stranger: dict[str, A
         (0, {"partition": 7}, KafkaError.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-async def test_f5_what_is_not_known_is_named_so(version: int, where: dict[str, Any], error: KafkaError) -> None:
+async def test_f5_an_unknown_topic_or_broker_is_named_so(
+    version: int, where: dict[str, Any], error: KafkaError
+) -> None:
     world = await with_small_isr()
     async with served(world) as client:
         assert await outcome(client, world, version, **where) is error
@@ -180,7 +182,9 @@ async def test_f5_what_is_not_known_is_named_so(version: int, where: dict[str, A
         ({"leader_epoch": 1}, KafkaError.NOT_CONTROLLER),
     ],
 )
-async def test_f6_a_wrong_epoch_says_who_is_behind_kafka_14154(epochs: dict[str, int], error: KafkaError) -> None:
+async def test_f6_a_wrong_epoch_shows_which_side_is_behind_kafka_14154(
+    epochs: dict[str, int], error: KafkaError
+) -> None:
     world = await with_small_isr()
     async with served(world) as client:
         assert await outcome(client, world, **epochs) is error
@@ -209,8 +213,8 @@ async def test_f7_a_recovered_leader_does_not_recover_again_and_epochs_come_firs
 async def test_f7_a_recovering_leader_is_alone_in_its_isr() -> None:
     world = await with_unclean_leader()
     async with served(world) as client:
-        wish = {"broker": 2, "leader_epoch": 2, "partition_epoch": world.state("t")[3]}
-        assert await outcome(client, world, isr=(2, 1), recovery=RECOVERING, **wish) is KafkaError.INVALID_REQUEST
+        fields = {"broker": 2, "leader_epoch": 2, "partition_epoch": world.state("t")[3]}
+        assert await outcome(client, world, isr=(2, 1), recovery=RECOVERING, **fields) is KafkaError.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -227,7 +231,7 @@ async def test_f8_a_recovery_state_that_there_is_not_fails_the_request_and_nothi
 
 
 @pytest.mark.parametrize(
-    ("version", "wish", "error"),
+    ("version", "fields", "error"),
     [
         (3, {"topic": "nobody"}, KafkaError.UNKNOWN_TOPIC_ID),
         (1, {"topic": "nobody"}, KafkaError.UNKNOWN_TOPIC_OR_PARTITION),
@@ -245,21 +249,21 @@ async def test_f8_a_recovery_state_that_there_is_not_fails_the_request_and_nothi
     ],
 )
 async def test_f9_errors_are_the_same_while_the_leader_recovers(
-    version: int, wish: dict[str, Any], error: KafkaError
+    version: int, fields: dict[str, Any], error: KafkaError
 ) -> None:
     world = await with_unclean_leader()
-    epoch = world.state("t")[3] + wish.pop("epoch", 0)
+    epoch = world.state("t")[3] + fields.pop("epoch", 0)
     usual: dict[str, Any] = {"broker": 2, "leader_epoch": 2, "partition_epoch": epoch, "isr": (2, 1)}
     async with served(world) as client:
-        assert await outcome(client, world, version, **usual | wish) is error
+        assert await outcome(client, world, version, **usual | fields) is error
 
 
 async def test_f9_a_recovered_leader_takes_its_followers_in_again() -> None:
     world = await with_unclean_leader()
     async with served(world) as client:
         epoch = world.state("t")[3]
-        wish: dict[str, Any] = {"broker": 2, "leader_epoch": 2, "partition_epoch": epoch, "isr": (2, 1)}
-        assert await outcome(client, world, **wish) is KafkaError.NONE
+        fields: dict[str, Any] = {"broker": 2, "leader_epoch": 2, "partition_epoch": epoch, "isr": (2, 1)}
+        assert await outcome(client, world, **fields) is KafkaError.NONE
 
     leadership = world.context.leadership(tp("t"))
     assert leadership is not None

@@ -1,4 +1,4 @@
-"""Group G, the elections: preferred by znode, automatic, and what they have to do with reassignments."""
+"""Group G, elections: preferred by znode, automatic, and together with reassignments."""
 
 import json
 
@@ -67,7 +67,7 @@ async def test_g14_without_the_preferred_replica_the_znode_goes_and_the_leader_s
     assert PREFERRED_ELECTION not in world.tree.nodes
 
 
-async def test_g15_leadership_returns_after_a_restart_without_anybody_asking() -> None:
+async def test_g15_leadership_returns_after_a_restart_without_a_request() -> None:
     world = await with_topic(await cluster(1, 2), "t", 1, 2)
     await restarted_and_caught_up(world, 1, "t")
 
@@ -105,7 +105,7 @@ async def test_g16_another_partition_that_is_stuck_in_its_reassignment_does_not_
 
 
 async def test_g16_a_check_between_the_last_isr_and_the_end_of_a_move_costs_no_epoch() -> None:
-    """The end of the move elects; the check was in the queue before it."""
+    """The end of the move elects a leader; the check was in the queue before it."""
     world = await with_topic(await cluster(1, 2, 3), "t", 1)
     await reassign(world, "t", 3)
     next_write = len(world.zk.transactions) + 1
@@ -138,7 +138,7 @@ async def test_g16_a_partition_that_is_stuck_itself_is_led_by_its_preferred_repl
 
 
 async def reassign(world: World, topic: str, *replicas: int) -> None:
-    """A tool asks for other replicas by znode, which nobody judges beforehand."""
+    """Request other replicas by znode as a tool does; such a request is not validated beforehand."""
     move = {"topic": topic, "partition": 0, "replicas": list(replicas)}
     world.tree.put("/admin/reassign_partitions", json.dumps({"version": 1, "partitions": [move]}).encode())
     await world.settle()

@@ -1,7 +1,7 @@
-"""Group G, the controller ends at any step of a reassignment: the next one brings it to the same end.
+"""Group G, the controller ends at any step of a reassignment: the next one completes it in the same way.
 
-Ended right before each of its transactions: by the loss of its session, or because the epoch is taken from it, upon
-which it begins a new term while it still owns the role.
+The controller ends right before each of its transactions: its session expires, or its epoch is taken over. In the
+second case it begins a new term while it still owns the role.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from tests.fakes.reassigning import (
     assigned,
     change_isr,
     deletions_answered,
-    owed,
+    pending_deletions_of,
     reassign,
     requested,
     successor,
@@ -28,13 +28,13 @@ ENDINGS = (CallFailed, ControllerMoved, NotController, StoreUnavailable)
 
 
 class End(NamedTuple):
-    """What ZooKeeper says when everything is over."""
+    """The content of ZooKeeper after everything is done."""
 
     assignment: tuple[list[int], list[int], list[int]]
     leader: int
     isr: list[int]
     request: dict[str, list[int]] | None
-    owed: dict[int, list[str]]
+    pending_deletions: dict[int, list[str]]
     znodes: list[str]
 
 
@@ -48,21 +48,21 @@ async def cluster(*replicas: int) -> World:
 
 
 async def move_by_znode(world: World) -> None:
-    """[1] becomes [2], asked for by znode; the new replica catches up."""
+    """Move [1] to [2], requested by znode; the new replica catches up."""
     await ask_by_znode(world, {tp("t"): [2]})
     await catch_up(world)
     await deletions_answered(world)
 
 
 async def move_by_request(world: World) -> None:
-    """[1,2] becomes [2,3], asked for by request."""
+    """Move [1,2] to [2,3], requested by a call."""
     await reassign(world, {tp("t"): [2, 3]})
     await catch_up(world)
     await deletions_answered(world)
 
 
 async def cancel(world: World) -> None:
-    """[1,2] is on its way to [3,4], 3 is in sync already, and it is cancelled."""
+    """Cancel the move from [1,2] to [3,4] when 3 is in sync already."""
     await reassign(world, {tp("t"): [3, 4]})
     await change_isr(world, "t", 1, 2, 3)
     await reassign(world, {tp("t"): None})
@@ -70,7 +70,7 @@ async def cancel(world: World) -> None:
 
 
 async def override(world: World) -> None:
-    """[1,2] is on its way to [3,2], 3 is in sync already, and [4,2] is wanted instead."""
+    """Override the move from [1,2] to [3,2] by [4,2] when 3 is in sync already."""
     await reassign(world, {tp("t"): [3, 2, 4]})
     await change_isr(world, "t", 1, 2, 3)
     await reassign(world, {tp("t"): [4, 2]})
@@ -79,7 +79,7 @@ async def override(world: World) -> None:
 
 
 async def catch_up(world: World) -> None:
-    """Every replica of the target gets in sync, if it is not. If all are, no broker has anything to say."""
+    """Let every replica of the target get in sync; if all are, the brokers send nothing."""
     replicas, adding, removing = assigned(world, "t")
     missing = [broker for broker in replicas if broker not in removing and broker not in world.state("t")[2]]
     if (adding or removing) and missing:
@@ -87,15 +87,15 @@ async def catch_up(world: World) -> None:
 
 
 async def end_of(world: World) -> End:
-    """Brokers answer what is left to answer."""
+    """Let brokers answer all requests that are left."""
     await deletions_answered(world)
     leader, _, isr, _ = world.state("t")
-    debts = {broker: left for broker in (1, 2, 3, 4) if (left := owed(world, broker))}
-    return End(assigned(world, "t"), leader, sorted(isr), requested(world), debts, kafkas_own(world))
+    pending = {broker: left for broker in (1, 2, 3, 4) if (left := pending_deletions_of(world, broker))}
+    return End(assigned(world, "t"), leader, sorted(isr), requested(world), pending, kafkas_own(world))
 
 
 def kafkas_own(world: World) -> list[str]:
-    """All znodes but ours, of which the folder for debts is there once there was one."""
+    """All znodes except ours; our folder for pending deletions stays once one was written."""
     return sorted(path for path in world.tree.nodes if not path.startswith("/controllerd"))
 
 
@@ -109,7 +109,7 @@ def depose(world: World) -> None:
 
 
 async def end_without(story: Story, replicas: tuple[int, ...]) -> tuple[End, int]:
-    """The end when nobody is killed, and in how many transactions."""
+    """The end without an interruption, and the number of transactions."""
     world = await cluster(*replicas)
     before = len(world.zk.transactions)
     await story(world)
@@ -133,9 +133,9 @@ async def end_when_killed(
 
 
 async def again(story: Story, world: World) -> None:
-    """Whoever asked by a call looks again, and asks for what has not been done; brokers go on.
+    """Repeat a request by call, as its client does, if it has not been carried out; brokers go on.
 
-    Nobody asks again for what the znode asks for: that is for the controller to find.
+    A request by znode is not repeated: the next controller must find it.
     """
     if story is move_by_znode:
         await catch_up(world)

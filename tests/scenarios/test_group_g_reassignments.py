@@ -15,7 +15,7 @@ from tests.fakes.reassigning import (
     change_isr,
     deleted_on,
     deletions_answered,
-    owed,
+    pending_deletions_of,
     reassign,
     requested,
 )
@@ -57,14 +57,14 @@ async def test_g1_by_znode_the_other_leads_with_the_third_next_leader_epoch_and_
     assert requested(world) is None
 
 
-async def test_g2_an_added_replica_is_told_that_it_is_new_kafka_10314() -> None:
+async def test_g2_an_added_replica_is_marked_as_new_kafka_10314() -> None:
     world = await with_topic(await cluster(1, 2), 1)
 
     await reassign(world, {tp("t"): [2, 1]})
 
-    told = [request for request in world.channels.to(2) if isinstance(request, LeaderAndIsrRequest)]
-    assert told
-    assert all(request.partitions[tp("t")].is_new for request in told)
+    sent = [request for request in world.channels.to(2) if isinstance(request, LeaderAndIsrRequest)]
+    assert sent
+    assert all(request.partitions[tp("t")].is_new for request in sent)
     assert not any(
         request.partitions[tp("t")].is_new
         for request in world.channels.to(1)
@@ -107,12 +107,12 @@ async def test_g4_when_the_target_is_back_it_completes_with_the_fourth_next_lead
 
 
 def leader_writes(world: World, *isr: int, notify: bool) -> None:
-    """A leader below 2.7-IV2 changes its ISR in ZooKeeper itself, and may leave a note."""
+    """Change the ISR in ZooKeeper, as a leader below 2.7-IV2 does, perhaps with a notification."""
     path = "/brokers/topics/t/partitions/0/state"
     node = world.tree.nodes[path]
     state = json.dumps({**json.loads(node.data or b""), "isr": list(isr)}).encode()
     watches = world.zk.on_watch
-    if notify:  # the note alone is to tell
+    if notify:  # the notification alone announces the change
         world.zk.on_watch = lambda _path, _fired: None
     world.tree.outsider(SetData(path, state, node.version))
     world.zk.on_watch = watches
@@ -181,7 +181,7 @@ async def test_g8_an_override_keeps_the_origin_and_drops_what_is_not_needed_any_
 
 
 async def led_by_an_added_replica() -> World:
-    """[1,2] is on its way to [3,4]; 3 leads, 1 is in sync."""
+    """Make a partition on its way from [1,2] to [3,4]; 3 leads, 1 is in sync."""
     world = await with_topic(await cluster(1, 2, 3, 4), 1, 2)
     await reassign(world, {tp("t"): [3, 4]})
     await change_isr(world, "t", 1, 3)
@@ -195,27 +195,27 @@ async def led_by_an_added_replica() -> World:
     return world
 
 
-@pytest.mark.parametrize(("wish", "replicas"), [(None, [1, 2]), ([4, 2], [4, 2, 1])])
+@pytest.mark.parametrize(("wanted", "replicas"), [(None, [1, 2]), ([4, 2], [4, 2, 1])])
 async def test_g9_an_override_never_leaves_a_partition_without_leader_kafka_14808(
-    wish: list[int] | None, replicas: list[int]
+    wanted: list[int] | None, replicas: list[int]
 ) -> None:
     world = await led_by_an_added_replica()
 
-    assert await reassign(world, {tp("t"): wish}) == {tp("t"): KafkaError.NONE}
+    assert await reassign(world, {tp("t"): wanted}) == {tp("t"): KafkaError.NONE}
 
     leaders = [json.loads(write.data or b"")["leader"] for write in world.zk.writes if write.path.endswith("/state")]
     assert set(leaders) == {1}
     assert assigned(world, "t")[0] == replicas
 
 
-@pytest.mark.parametrize("wish", [None, [4, 2]])
-async def test_g9_what_would_leave_nobody_in_sync_is_refused_and_the_leader_goes_on_kafka_14808(
-    wish: list[int] | None,
+@pytest.mark.parametrize("wanted", [None, [4, 2]])
+async def test_g9_a_target_without_replica_in_sync_is_refused_and_the_leader_goes_on_kafka_14808(
+    wanted: list[int] | None,
 ) -> None:
     world = await led_by_an_added_replica()
     await change_isr(world, "t", 3)
 
-    assert await reassign(world, {tp("t"): wish}) == {tp("t"): KafkaError.INVALID_REPLICA_ASSIGNMENT}
+    assert await reassign(world, {tp("t"): wanted}) == {tp("t"): KafkaError.INVALID_REPLICA_ASSIGNMENT}
 
     assert world.state("t")[0] == 3
     assert assigned(world, "t") == ([3, 4, 1, 2], [3, 4], [1, 2])
@@ -252,7 +252,7 @@ async def test_g10_a_deletion_waits_for_a_reassignment_and_goes_on_when_it_is_ov
 
 
 async def test_g10_a_reassignment_that_holds_a_deletion_up_may_be_cancelled() -> None:
-    """The peer refuses that, so that a deletion waits for ever for a replica that does not catch up."""
+    """Kafka refuses that, so that a deletion waits for ever for a replica that does not catch up."""
     world = await with_topic(await cluster(1, 2), 1)
     await ask_by_znode(world, {tp("t"): [2]})
     world.tree.put("/admin/delete_topics/t")
@@ -267,7 +267,7 @@ async def test_g10_a_reassignment_that_holds_a_deletion_up_may_be_cancelled() ->
 
 
 async def test_g11_throttles_and_moves_between_log_directories_are_no_concern_of_the_assignment() -> None:
-    """Both are configurations and calls of brokers; the topic's configuration is neither read nor written by a move."""
+    """Both are configurations and calls of brokers; a move neither reads nor writes the topic's configuration."""
     world = await with_topic(await cluster(1, 2), 1)
     throttle = b'{"version":1,"config":{"leader.replication.throttled.replicas":"0:1"}}'
     world.tree.put("/config/topics/t", throttle)
@@ -294,5 +294,5 @@ async def test_g12_twenty_partitions_are_moved_while_half_of_the_brokers_bounce(
     assert {tuple(assigned(world, "t", number)[0]) for number in range(20)} == {(4, 5, 6)}
     assert {world.state("t", number)[0] for number in range(20)} <= {4, 5, 6}
     assert all(set(world.state("t", number)[2]) == {4, 5, 6} for number in range(20))
-    assert [owed(world, broker) for broker in (1, 2, 3)] == [[], [], []]
+    assert [pending_deletions_of(world, broker) for broker in (1, 2, 3)] == [[], [], []]
     assert await under_way(world) == 0

@@ -1,4 +1,4 @@
-"""Group H: topics are deleted, over brokers that do what they are told about replicas."""
+"""Group H: topics are deleted, over brokers that carry out the requests about their replicas."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ NOTHING: set[object] = set()
 
 
 async def cluster(*brokers: int, policy: Policy | None = None) -> Disks:
-    """These brokers, and a controller that leads."""
+    """Make these brokers live, with a controller that leads."""
     disks = Disks(World(policy=policy))
     for broker in brokers:
         disks.world.register(broker)
@@ -36,7 +36,7 @@ async def _settled(disks: Disks, *, start: bool = False) -> Disks:
 
 
 async def with_topic(disks: Disks, *replicas: int, name: str = "t", partitions: int = 1) -> Disks:
-    """A topic that is online, with a configuration."""
+    """Create an online topic, with a configuration."""
     disks.world.put_topic(name, dict.fromkeys(range(partitions), replicas))
     disks.world.tree.put(f"/config/topics/{name}", CONFIG)
     await disks.settle()
@@ -45,7 +45,7 @@ async def with_topic(disks: Disks, *replicas: int, name: str = "t", partitions: 
 
 
 def delete(world: World, *topics: str) -> None:
-    """Ask for a deletion, as tools do."""
+    """Request a deletion, as tools do."""
     world.tree.outsider(*(Create(f"/admin/delete_topics/{topic}", None) for topic in topics))
 
 
@@ -56,7 +56,7 @@ def left_over(world: World, topic: str = "t") -> list[str]:
 
 
 async def failover(before: Disks, **options: object) -> Disks:
-    """The controller dies, and the next one leads."""
+    """Stop the controller, and let the next one lead."""
     after = successor(before, before.world.zk.session_id + 1, **options)
     before.world.zk.expire()
     return await _settled(after, start=True)
@@ -89,7 +89,7 @@ async def test_h1_with_all_replicas_alive_nothing_is_left_in_zookeeper_or_on_dis
     assert disks.world.context.topics == {}
 
 
-async def test_h2_with_a_follower_down_the_topic_is_unknown_to_everybody_and_ends_when_it_is_back() -> None:
+async def test_h2_with_a_follower_down_the_topic_is_unknown_to_all_brokers_and_goes_when_it_is_back() -> None:
     disks = await with_topic(await cluster(1, 2, 3), 1, 2, 3)
     disks.world.die(3)
     await disks.settle()
@@ -160,7 +160,7 @@ async def test_h4_a_topic_whose_brokers_are_all_dead_can_be_deleted_and_goes_whe
 # -- partitions that come late -----------------------------------------------------------------------------------------
 
 
-async def test_h5_partitions_that_are_added_to_a_doomed_topic_are_taken_out_again_kafka_6612() -> None:
+async def test_h5_partitions_that_are_added_to_a_topic_under_deletion_are_removed_again_kafka_6612() -> None:
     disks = await with_topic(await cluster(1, 2), 1, 2)
     disks.world.die(2)
     delete(disks.world, "t")
@@ -230,7 +230,7 @@ async def test_h7_a_topic_that_is_created_anew_on_the_same_brokers_works_at_once
     assert not [record for record in disks.world.audit.records if isinstance(record, RefusedRecord)]
 
 
-async def test_h7_a_topic_that_is_created_anew_before_we_look_is_a_new_one() -> None:
+async def test_h7_a_topic_that_is_created_anew_before_the_next_event_is_a_new_one() -> None:
     disks = await with_topic(await cluster(1, 2), 1, 2)
     disks.world.zk.after_transaction[5] = lambda: disks.world.put_topic("t", {0: [2]}, topic_id=topic_id_of("second"))
     delete(disks.world, "t")
@@ -263,7 +263,7 @@ async def test_h8_a_marker_of_an_unknown_topic_is_removed_by_the_next_controller
 
 
 async def errors_of(disks: Disks, *topics: str, version: int = 6) -> dict[str, int]:
-    """What a DeleteTopics request is answered, by topic."""
+    """The errors of a DeleteTopics request, by topic."""
     rows = [{"name": topic, "topic_id": None} for topic in topics]
     async with served(disks.world) as client:
         answer = await client.ask(ApiKey.DELETE_TOPICS, version, topics=rows, topic_names=topics)
@@ -337,7 +337,7 @@ async def test_h10_a_request_of_before_is_dropped_at_the_fail_over() -> None:
     assert after.world.context.queued_for_deletion == set()
 
 
-# -- what a crash left behind ------------------------------------------------------------------------------------------
+# -- after a crash -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ async def test_h11_a_half_deleted_topic_is_ended_by_the_next_controller_kafka_66
     assert after.world.context.topics == {}
 
 
-async def test_h11_states_that_vanish_under_the_controller_hold_nobody_up_kafka_6650() -> None:
+async def test_h11_states_that_vanish_under_the_controller_hold_nothing_up_kafka_6650() -> None:
     disks = await with_topic(await cluster(1, 2), 1, 2, partitions=2)
     disks.world.tree.remove("/brokers/topics/t/partitions/0/state")
     delete(disks.world, "t")
@@ -399,7 +399,7 @@ async def test_h12_a_leader_that_still_changes_its_isr_is_answered_and_the_delet
 # -- brokers and reasons -----------------------------------------------------------------------------------------------
 
 
-async def test_h13_a_broker_that_dies_after_it_was_told_waits_alone_and_is_told_again() -> None:
+async def test_h13_a_broker_that_dies_after_its_stop_replica_waits_alone_and_gets_it_again() -> None:
     disks = await with_topic(await cluster(1, 2, 3), 1, 2, 3)
     disks.silent = {2, 3}
     delete(disks.world, "t")
@@ -454,7 +454,7 @@ async def test_h15_topics_that_are_deleted_are_not_counted_as_offline() -> None:
 
 
 async def reassigning() -> Disks:
-    """The topic t is on its way from 1, 2 to 2, 3; 3 has not caught up."""
+    """Start to move the topic t from 1, 2 to 2, 3; 3 has not caught up."""
     disks = await with_topic(await cluster(1, 2, 3), 1, 2)
     answers = await disks.world.call(ApiPartitionReassignment(ALICE, {tp("t"): ids(2, 3)}))
     await disks.settle()

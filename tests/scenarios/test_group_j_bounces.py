@@ -25,14 +25,14 @@ def epochs_in_zookeeper(world: World) -> dict[int, int]:
 
 
 async def catch_up(world: World, broker: int, partitions: int) -> None:
-    """The leaders of t let a replica that has caught up into their ISRs again."""
+    """Let the leaders of t add a replica that has caught up to their ISRs."""
     for partition in range(partitions):
         state = world.context.leadership(tp("t", partition))
         assert state is not None
         if broker not in state.isr:
-            wish = ProposedIsr(state.leader_epoch, state.partition_epoch, (*state.isr, BrokerId(broker)))
+            proposed = ProposedIsr(state.leader_epoch, state.partition_epoch, (*state.isr, BrokerId(broker)))
             epoch = world.context.epochs()[state.leader]
-            by_id = {(topic_id_of("t"), partition): wish}
+            by_id = {(topic_id_of("t"), partition): proposed}
             await world.call(AlterPartitionReceived(state.leader, epoch, 3, {}, by_id))
 
 
@@ -53,7 +53,7 @@ async def test_j1_a_bounce_faster_than_the_controller_is_a_death_and_a_start_kaf
     assert set(Brokers(world).cache(1).topics) == {"t", "other"}
 
 
-async def test_j2_the_epochs_that_the_controller_knows_are_those_of_the_registrations() -> None:
+async def test_j2_the_epochs_that_the_controller_knows_are_the_ones_of_the_registrations() -> None:
     world = await world_of(1, 2)
     seen = [(world.context.epochs(), epochs_in_zookeeper(world))]
     for change in (world.die, world.register, world.bounce):
@@ -98,7 +98,7 @@ async def test_j4_a_broker_that_registers_over_its_own_old_registration_starts_a
 
 
 async def test_j4_our_own_old_registration_as_controller_is_replaced_at_once_kafka_7165() -> None:
-    """The session of before is not over for ZooKeeper yet; the instance id in the znode says that it was ours."""
+    """The earlier session has not expired in ZooKeeper yet; the instance id in the znode shows that it was ours."""
     before = await world_of(1, 2)
 
     world = await World(tree=before.tree, session_id=2).start()
@@ -108,7 +108,7 @@ async def test_j4_our_own_old_registration_as_controller_is_replaced_at_once_kaf
     assert json.loads(world.tree.nodes["/controller_epoch"].data or b"") == 2
 
 
-async def test_j5_after_a_rolling_bounce_everything_is_led_and_leaders_go_home() -> None:
+async def test_j5_after_a_rolling_bounce_every_partition_is_led_by_its_preferred_replica() -> None:
     world = await world_of(1, 2, 3)
     world.put_topic("t", {partition: [1 + (partition + k) % 3 for k in range(3)] for partition in range(9)})
     await world.settle()

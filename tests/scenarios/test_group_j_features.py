@@ -1,4 +1,4 @@
-"""Group J, the last row: brokers that do not keep to the finalized features of the cluster."""
+"""Group J, last row: brokers that do not support the finalized features of the cluster."""
 
 import json
 
@@ -15,7 +15,7 @@ def finalize(world: World, **levels: int) -> None:
 
 
 def register(world: World, broker: int, **ranges: tuple[int, int]) -> None:
-    """A broker that supports these ranges of levels."""
+    """Register a broker that supports these ranges of levels."""
     body = json.loads(registration(broker, 9000 + broker))
     body["features"] = {name: {"min_version": low, "max_version": high} for name, (low, high) in ranges.items()}
     world.tree.put(f"/brokers/ids/{broker}", json.dumps(body).encode())
@@ -84,7 +84,7 @@ async def test_j7_a_broker_that_serves_already_goes_on_and_is_shown() -> None:
     assert leader(world, "t") == (1, 0)
 
 
-async def test_j7_features_that_nobody_can_understand_keep_nobody_out() -> None:
+async def test_j7_unreadable_features_keep_no_broker_out() -> None:
     world = await cluster(1)
     world.tree.put("/feature", b"{")
 

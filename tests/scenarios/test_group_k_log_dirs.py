@@ -12,14 +12,14 @@ FAILED = KafkaError.KAFKA_STORAGE_ERROR
 
 
 async def notify(world: World, broker: int, number: int = 0) -> None:
-    """A broker says that it lost a log directory, not which."""
+    """Notify the controller that the broker lost a log directory; the notification does not name it."""
     data = json.dumps({"version": 1, "broker": broker, "event": 1}).encode()
     world.tree.put(f"{FOLDER}/log_dir_event_{number:010}", data)
     await world.settle()
 
 
 def left(world: World) -> list[str]:
-    """The notifications that are still there."""
+    """The notifications that still exist."""
     return world.tree.children(FOLDER) or []
 
 
@@ -80,8 +80,8 @@ async def test_k2_a_follower_leaves_the_isr_and_the_other_partitions_go_on() -> 
     assert all("u-0" not in sentence for broker in (1, 2) for sentence in world.brief(broker))
 
 
-async def test_k2_what_is_known_to_be_on_a_failed_directory_is_not_asked_for_again() -> None:
-    """Kafka asks, and takes the replica for online from then on though it is not."""
+async def test_k2_a_replica_on_a_failed_directory_gets_no_further_request() -> None:
+    """Kafka sends the request, and counts the replica as online from then on though it is not."""
     world = await two_topics()
     await notify(world, 1)
     await answer(world, 1, {tp("t"): FAILED})
@@ -101,7 +101,7 @@ async def test_k3_no_notification_is_left_over() -> None:
     assert left(world) == []
 
 
-async def test_k3_notifications_of_before_the_term_are_dropped_as_the_first_answers_tell_the_same() -> None:
+async def test_k3_notifications_of_before_the_term_are_dropped_as_the_first_responses_have_the_same() -> None:
     world = await two_topics()
     world.zk.on_watch = lambda _path, _fired: None
     await notify(world, 1)
@@ -114,7 +114,7 @@ async def test_k3_notifications_of_before_the_term_are_dropped_as_the_first_answ
     assert successor.state("t")[0] == 2
 
 
-async def test_k4_a_notification_of_a_broker_that_nobody_knows_is_dropped() -> None:
+async def test_k4_a_notification_of_an_unknown_broker_is_dropped() -> None:
     world = await two_topics()
 
     await notify(world, 9)
@@ -123,7 +123,7 @@ async def test_k4_a_notification_of_a_broker_that_nobody_knows_is_dropped() -> N
     assert world.channels.sent == []
 
 
-async def test_k4_a_notification_that_nobody_can_read_is_dropped_once_it_is_written_down_input_26() -> None:
+async def test_k4_an_unreadable_notification_is_dropped_once_it_is_recorded_input_26() -> None:
     world = await two_topics()
 
     world.tree.put(f"{FOLDER}/log_dir_event_0000000000", b"{")

@@ -1,4 +1,4 @@
-"""Group L: what admin clients are answered about elections and reassignments, over a socket."""
+"""Group L: the answers to admin clients about elections and reassignments, over a socket."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -18,8 +18,8 @@ BAD: Final = KafkaError.INVALID_REPLICA_ASSIGNMENT
 Named = Mapping[str, Sequence[int]] | None
 
 
-async def told(client: Client, kind: int, partitions: Named) -> dict[str, tuple[KafkaError, str | None]]:
-    """What is answered about each partition of an election."""
+async def elected(client: Client, kind: int, partitions: Named) -> dict[str, tuple[KafkaError, str | None]]:
+    """Request an election; return the answer about each partition."""
     rows = None if partitions is None else [{"topic": name, "partitions": ids} for name, ids in partitions.items()]
     entity = await client.ask(43, 2, election_type=kind, topic_partitions=rows)
     assert entity.error_code == NONE
@@ -31,13 +31,13 @@ async def told(client: Client, kind: int, partitions: Named) -> dict[str, tuple[
 
 
 async def elect(world: World, kind: int, partitions: Named) -> dict[str, KafkaError]:
-    """The errors alone."""
+    """The errors of an election alone."""
     async with served(world) as client:
-        return {key: error for key, (error, _) in (await told(client, kind, partitions)).items()}
+        return {key: error for key, (error, _) in (await elected(client, kind, partitions)).items()}
 
 
 async def with_moved(world: World, *topics: str) -> World:
-    """Topics on 1 and 2 that 2 leads since 1 was away."""
+    """Create topics on 1 and 2 that 2 leads since 1 was away."""
     for topic in topics:
         await with_topic(world, topic, 1, 2)
     await kill(world, 1)
@@ -48,7 +48,7 @@ async def with_moved(world: World, *topics: str) -> World:
 
 
 async def with_offline(world: World, *topics: str) -> World:
-    """Topics on 1 and 2 of which 1 alone was in sync when it died."""
+    """Create topics on 1 and 2 of which 1 alone was in sync when it died."""
     for topic in topics:
         await with_topic(world, topic, 1, 2)
         await alter_isr(world, topic, 1)
@@ -85,7 +85,7 @@ async def test_l3_an_unknown_partition_keeps_no_other_from_moving() -> None:
     missing = (UNKNOWN, "The partition does not exist.")
 
     async with served(world) as client:
-        answer = await told(client, PREFERRED, {"t": [0, 9], "unknown": [0]})
+        answer = await elected(client, PREFERRED, {"t": [0, 9], "unknown": [0]})
 
     assert (answer.pop("t-9"), answer.pop("unknown-0")) == (missing, missing)
     assert [error for error, _ in answer.values()] == [NONE]
@@ -99,14 +99,14 @@ async def test_l4_a_dead_preferred_replica_is_not_elected() -> None:
     says = f"Failed to elect leader for partition t-0 under strategy {strategy}"
 
     async with served(world) as client:
-        assert await told(client, PREFERRED, {"t": [0]}) == {
+        assert await elected(client, PREFERRED, {"t": [0]}) == {
             "t-0": (KafkaError.PREFERRED_LEADER_NOT_AVAILABLE, says),
         }
     assert leader(world, "t")[0] == 2
 
 
 @pytest.mark.parametrize("named", [["a"], ["a", "b"], None], ids=["one", "many", "all"])
-async def test_l5_unclean_leaders_are_elected_where_nobody_leads(named: list[str] | None) -> None:
+async def test_l5_unclean_leaders_are_elected_where_there_is_no_leader(named: list[str] | None) -> None:
     world = await with_offline(await cluster(1, 2, 3), "a", "b")
     await with_topic(world, "clean", 3, 2)
     wanted = named or ["a", "b"]
@@ -117,7 +117,7 @@ async def test_l5_unclean_leaders_are_elected_where_nobody_leads(named: list[str
     assert {topic for topic in ("a", "b") if leader(world, topic)[0] == 2} == set(wanted)
 
 
-async def test_l6_without_a_live_replica_nobody_is_elected() -> None:
+async def test_l6_without_a_live_replica_no_leader_is_elected() -> None:
     world = await with_offline(await cluster(1, 2), "t")
     await kill(world, 2)
 

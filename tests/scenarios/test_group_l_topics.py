@@ -1,4 +1,4 @@
-"""Group L: what admin clients are answered about topics, features and producer ids, over a socket."""
+"""Group L: the answers to admin clients about topics, features and producer ids, over a socket."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def new(name: str, partitions: int = 1) -> dict[str, object]:
 
 
 async def ask(world: World, api: int, version: int, **values: object) -> tuple[dict[str, int], bool]:
-    """The error of each topic, and whether the client is told to wait; each request has a connection of its own."""
+    """The error of each topic, and whether the client must wait; each request has a connection of its own."""
     async with served(world) as client:
         entity = await client.ask(api, version, **values)
     rows = getattr(entity, ROWS[api])
@@ -103,7 +103,9 @@ async def test_l10_bad_growth_is_refused_in_kafkas_words(
     ],
     ids=["create", "delete", "grow"],
 )
-async def test_l11_who_does_not_lead_changes_no_topic(api: int, version: int, values: Mapping[str, object]) -> None:
+async def test_l11_an_instance_that_does_not_lead_changes_no_topic(
+    api: int, version: int, values: Mapping[str, object]
+) -> None:
     world = await with_topic(await cluster(1), "t", 1)
     world.zk.expire()
     standby = World(tree=world.tree, session_id=2)
@@ -115,7 +117,7 @@ async def test_l11_who_does_not_lead_changes_no_topic(api: int, version: int, va
 
 
 async def limited(world: World, rate: str | None = "1") -> World:
-    """The client of these tests may change a partition a second, eleven at once; the bucket is overdrawn by one."""
+    """Set a quota for the client of these tests: one partition a second, eleven at once; it is exceeded by one."""
     config = {} if rate is None else {"controller_mutation_rate": rate}
     world.tree.put("/config/clients/test", json.dumps({"version": 1, "config": config}).encode())
     world.tree.put("/config/changes/config_change_0000000001", b'{"version":2,"entity_path":"clients/test"}')
@@ -125,7 +127,7 @@ async def limited(world: World, rate: str | None = "1") -> World:
 
 
 async def change(world: World, api: int, version: int) -> tuple[dict[str, int], bool]:
-    """One more partition is created, deleted or added."""
+    """Create, delete or add one more partition."""
     grown = {"name": "t", "count": 13, "assignments": None}
     gone: dict[str, object] = {"topic_names": ("t",), "topics": [{"name": "t", "topic_id": None}]}
     values: dict[int, dict[str, object]] = {
@@ -159,7 +161,7 @@ async def test_l12_a_permissive_request_beyond_the_quota_is_done_and_slowed_down
 
 
 @pytest.mark.parametrize(("api", "version"), [(CREATE, 7), (DELETE, 6), (GROW, 3)])
-async def test_l12_without_a_quota_nobody_waits(api: int, version: int) -> None:
+async def test_l12_without_a_quota_no_client_waits(api: int, version: int) -> None:
     world = await limited(await cluster(1), rate=None)
 
     errors, waits = await change(world, api, version)
@@ -189,7 +191,7 @@ async def test_l13_names_that_metrics_cannot_tell_apart_are_refused() -> None:
 
 
 async def with_features(*supported: tuple[int, int] | None) -> World:
-    """A broker for each range of levels of the feature f; f is finalized at 2, and g at 1, which nobody supports."""
+    """Register a broker for each range of levels of the feature f; f is finalized at 2, and g, unsupported, at 1."""
     world = World()
     for broker, levels in enumerate(supported, 1):
         body = json.loads(registration(broker, 9000 + broker))
@@ -202,13 +204,13 @@ async def with_features(*supported: tuple[int, int] | None) -> World:
 
 
 def levels_of(world: World) -> dict[str, int]:
-    """What is finalized."""
+    """The finalized levels."""
     body = json.loads(world.tree.nodes["/feature"].data or b"")
     return {name: row["max_version_level"] for name, row in body["features"].items()}
 
 
 async def update(world: World, *rows: tuple[str, int, int], validate: bool = False) -> Any:
-    """Ask for levels."""
+    """Request levels."""
     updates = [{"feature": name, "max_version_level": level, "upgrade_type": kind} for name, level, kind in rows]
     async with served(world) as client:
         return await client.ask(FEATURES, 1, feature_updates=updates, validate_only=validate)
@@ -256,7 +258,7 @@ async def test_l14_a_feature_is_judged_by_its_level_its_direction_and_every_brok
     assert (levels_of(world) == {"f": 2}) == (error is not NONE)
 
 
-async def test_l14_of_several_features_those_that_may_change_do() -> None:
+async def test_l14_of_several_features_only_the_valid_changes_are_made() -> None:
     world = await with_features((1, 5), (1, 3))
 
     answer = await update(world, ("f", 3, UP), ("unknown", 1, UP))
@@ -265,7 +267,7 @@ async def test_l14_of_several_features_those_that_may_change_do() -> None:
     assert levels_of(world) == {"f": 3}
 
 
-async def test_l14_what_is_only_validated_changes_nothing() -> None:
+async def test_l14_a_validated_update_changes_nothing() -> None:
     world = await with_features((1, 5))
 
     answer = await update(world, ("f", 3, UP), validate=True)
@@ -274,14 +276,14 @@ async def test_l14_what_is_only_validated_changes_nothing() -> None:
     assert levels_of(world) == {"f": 2}
 
 
-async def test_l14_who_does_not_lead_finalizes_nothing() -> None:
+async def test_l14_an_instance_that_does_not_lead_finalizes_nothing() -> None:
     answer = await update(World(), ("f", 1, UP))
 
     assert answer.error_code == KafkaError.NOT_CONTROLLER
 
 
 def block_for(world: World, broker: int) -> AllocateProducerIds:
-    """What a broker asks when it has given out its ids."""
+    """The call of a broker that has used up its producer ids."""
     return AllocateProducerIds(BrokerId(broker), world.context.epochs()[BrokerId(broker)])
 
 
@@ -315,7 +317,7 @@ async def test_l15_a_broker_of_an_earlier_registration_gets_no_ids() -> None:
 
 
 def test_l16_where_a_policy_judges_new_topics_the_daemon_does_not_start(tmp_path: Path) -> None:
-    """Nobody listens at the address of ZooKeeper: it ends by its configuration, before it would ask there."""
+    """No server listens at the address of ZooKeeper: the configuration is refused before the daemon would connect."""
     file = tmp_path / "server.properties"
     file.write_text("create.topic.policy.class.name=com.example.NoTopics\nzookeeper.connect=127.0.0.1:1/kafka\n")
     flags = ["--node-id", "2000000000", "--listener", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(tmp_path / "data")]

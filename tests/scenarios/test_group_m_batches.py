@@ -1,4 +1,4 @@
-"""Group M: what one step of the controller puts on the wire, per broker and in which shape."""
+"""Group M: the requests of one step of the controller, per broker and in which form."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from wire.versions import ApiKey
 
 
 def sent_to(world: World, broker: int) -> list[str]:
-    """The APIs of what a broker was sent, in order."""
+    """The APIs of a broker's requests, in order."""
     return [api_name(request) for request in world.channels.to(broker)]
 
 
@@ -58,7 +58,7 @@ async def test_m2_a_replica_that_is_new_stays_new_when_it_is_named_again() -> No
     assert request.partitions[tp("t")].is_new
 
 
-async def test_m3_dead_brokers_are_told_nothing_and_those_that_shut_down_everything() -> None:
+async def test_m3_dead_brokers_get_nothing_and_brokers_that_shut_down_get_everything() -> None:
     world = await with_topic(await world_of(1, 2, 3), 1, 2, 3)
     world.die(3)
     await world.settle()
@@ -93,8 +93,8 @@ async def test_m5_a_partition_without_leadership_is_in_no_metadata() -> None:
     world.register(3)
     await world.settle()
 
-    told = {each for request in world.channels.to(3) for each in metadata_of(request).body.partitions}
-    assert told == {tp("t")}
+    sent = {each for request in world.channels.to(3) for each in metadata_of(request).body.partitions}
+    assert sent == {tp("t")}
 
 
 async def test_m6_partitions_of_a_topic_that_is_deleted_have_leader_minus_two_and_keep_their_isr() -> None:

@@ -1,4 +1,4 @@
-"""Past failures that concern the whole controller (``scenarios.md`` section 3), as the properties against them."""
+"""Past failures of the whole controller (``scenarios.md`` section 3), tested by the property that prevents each."""
 
 from collections.abc import Sequence
 
@@ -22,13 +22,13 @@ T0 = tp("t")
 
 
 async def reassign(world: World, *target: int) -> None:
-    """An admin client wants these replicas."""
+    """Request these replicas, as an admin client does."""
     answer = await world.call(ApiPartitionReassignment(ALICE, {T0: ids(*target)}))
     assert answer == {T0: KafkaError.NONE}
 
 
 async def alter_isr(world: World, *isr: int) -> KafkaError | object:
-    """The leader of t asks for this ISR, with all epochs right; what it is answered."""
+    """Let the leader of t propose this ISR, with all epochs right; return the outcome."""
     state = world.context.record(T0).leadership
     assert state is not None
     ask = {T0: ProposedIsr(state.leader_epoch, state.partition_epoch, ids(*isr))}
@@ -38,12 +38,12 @@ async def alter_isr(world: World, *isr: int) -> KafkaError | object:
 
 
 def updates(world: World, broker: int) -> list[UpdateMetadataRequest]:
-    """What a broker was told of the cluster."""
+    """The UpdateMetadata requests to a broker."""
     return [request for request in world.channels.to(broker) if isinstance(request, UpdateMetadataRequest)]
 
 
 def is_as_in_zookeeper(world: World) -> bool:
-    """Whether the picture of every topic and partition is what its znodes say."""
+    """Whether the controller's context has every topic and partition as in its znodes."""
     for name, topic in world.context.topics.items():
         node = world.tree.nodes[f"/brokers/topics/{name}"]
         image = decode_topic(name, node.data, version=node.version, czxid=node.czxid)
@@ -56,8 +56,8 @@ def is_as_in_zookeeper(world: World) -> bool:
     return set(world.context.topics) == set(world.tree.children("/brokers/topics") or ())
 
 
-async def test_who_lives_and_who_died_comes_from_one_look_kafka_3085() -> None:
-    """A broker comes and another goes between two events: neither is overlooked, and none is both."""
+async def test_live_and_dead_brokers_come_from_one_read_kafka_3085() -> None:
+    """A broker comes and another goes between two events: neither is missed, and none is counted as both."""
     world = await cluster()
     reads = world.zk.round_trips
     world.die(1)
@@ -72,7 +72,7 @@ async def test_who_lives_and_who_died_comes_from_one_look_kafka_3085() -> None:
     await goes_on(world)
 
 
-async def test_the_first_thing_a_new_broker_hears_of_is_everything_kafka_831() -> None:
+async def test_the_first_request_to_a_new_broker_has_everything_kafka_831() -> None:
     world = await cluster()
     world.register(4)
     await world.settle()
@@ -83,7 +83,7 @@ async def test_the_first_thing_a_new_broker_hears_of_is_everything_kafka_831() -
 
 
 @pytest.mark.parametrize("topics", [10, 40])
-async def test_brokers_that_know_the_cluster_are_told_what_changed_and_no_more_kafka_7537(topics: int) -> None:
+async def test_brokers_that_know_the_cluster_get_only_the_changes_kafka_7537(topics: int) -> None:
     world = await cluster()
     for number in range(topics):
         world.put_topic(f"n{number}", {0: [1, 2]})
@@ -134,16 +134,16 @@ async def test_a_removed_replica_leaves_the_isr_before_the_topic_forgets_it_kafk
 
 
 async def test_a_removed_replica_cannot_come_back_into_the_isr_kafka_1097_and_kafka_1170() -> None:
-    """The leader hears of the new replicas with a newer leader epoch, and before the old one is stopped."""
+    """The leader gets the new replicas with a newer leader epoch, and before the old one is stopped."""
     world = await cluster()
     await reassign(world, 3, 2)
     await alter_isr(world, 1, 2, 3)
     at = [
         (broker, request) for broker, request in world.channels.sent if not isinstance(request, UpdateMetadataRequest)
     ]
-    told = next(i for i, (_, r) in enumerate(at) if isinstance(r, LeaderAndIsrRequest) and _replicas(r) == ids(3, 2))
+    sent = next(i for i, (_, r) in enumerate(at) if isinstance(r, LeaderAndIsrRequest) and _replicas(r) == ids(3, 2))
     stopped = next(i for i, (broker, r) in enumerate(at) if isinstance(r, StopReplicaRequest) and broker == 1)
-    assert told < stopped
+    assert sent < stopped
     assert await alter_isr(world, 2, 3, 1) is KafkaError.INVALID_REQUEST
     assert world.state("t")[2] == [2, 3]
 
@@ -176,7 +176,7 @@ async def test_a_request_overrules_what_the_znode_asks_for_kafka_9089() -> None:
 
 
 async def test_what_is_deleted_or_gone_is_counted_nowhere_kafka_13572_and_kafka_1068_and_kafka_6753() -> None:
-    """The count of offline partitions is worked out from the state, so it can neither be missed nor fall below zero."""
+    """The count of offline partitions is computed from the state, so it can neither be missed nor fall below zero."""
     world = await cluster()
     for broker in (1, 2):
         world.die(broker)
@@ -195,7 +195,7 @@ async def test_what_is_deleted_or_gone_is_counted_nowhere_kafka_13572_and_kafka_
 
 
 async def lines_of(work: str, partitions: int) -> int:
-    """How many lines of ours run while something happens to a cluster of so many partitions."""
+    """How many lines of our code run while a cluster of so many partitions handles a change."""
     world = await cluster()
     world.put_topic("wide", {p: [p % 3 + 1, (p + 1) % 3 + 1] for p in range(partitions)})
     await world.settle()
@@ -219,8 +219,8 @@ async def test_twice_the_partitions_are_twice_the_work_kafka_10794_and_kafka_663
     assert whole < 2.2 * half
 
 
-async def test_what_nobody_told_us_of_is_found_and_put_right_before_it_does_harm_history_62() -> None:
-    """Every watch is lost for good, and no connection comes back: the picture is compared with ZooKeeper anyhow."""
+async def test_a_missed_change_is_found_and_put_right_before_it_does_harm_history_62() -> None:
+    """Every watch is lost for good, and no connection comes back: the context is compared with ZooKeeper anyway."""
     world = await cluster()
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     world.die(1)
@@ -244,7 +244,7 @@ async def test_what_nobody_told_us_of_is_found_and_put_right_before_it_does_harm
 
 
 async def test_after_a_night_without_zookeeper_nothing_is_taken_for_granted_history_62() -> None:
-    """Every watch was lost and much has changed: whoever is connected again looks at everything again."""
+    """Every watch was lost and much has changed: a controller that is connected again reads everything again."""
     world = await cluster()
     watches, world.zk.on_watch = world.zk.on_watch, lambda _path, _fired: None
     world.die(1)

@@ -18,7 +18,7 @@ HISTORY: Final = {
     "55": "10794 6630 9499 17061", "56": "13572 1068 1168 6753", "57": "1578", "58": "", "58b": "", "58c": "",
     "59": "", "60": "", "61": "", "62": "",
 }  # fmt: skip
-"""The rows of the table, each with the numbers of its issues; a row without one is told by its own number."""
+"""The rows of the table, each with the numbers of its issues; a row without issues is named by its own number."""
 TESTS: Final = Path(__file__).parents[1]
 _TEST: Final = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
 _ISSUE: Final = re.compile(r"kafka_(\d+)(?!\d)")
@@ -46,6 +46,6 @@ def test_every_past_failure_has_a_test_that_carries_its_id(row: str) -> None:
     assert [name for key in (f"row {row}", *HISTORY[row].split()) for name in FOUND.get(key, ())]
 
 
-def test_at_least_fifty_issues_are_told_by_their_number() -> None:
+def test_at_least_fifty_issues_are_named_by_their_number() -> None:
     known = {issue for issues in HISTORY.values() for issue in issues.split()}
     assert len(known & FOUND.keys()) >= AT_LEAST

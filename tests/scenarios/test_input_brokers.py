@@ -12,7 +12,7 @@ GOOD: Final[dict[str, object]] = json.loads(registration(4, 9004))
 
 
 def changed(**fields: object) -> bytes:
-    """A registration with other fields."""
+    """A registration with some changed fields."""
     return json.dumps(GOOD | fields).encode()
 
 

@@ -1,4 +1,4 @@
-"""Whatever is rejected is kept in the audit log (``scenarios.md`` section 7): path, version, digest, reason, bytes."""
+"""Every rejected znode is kept in the audit log (``scenarios.md`` section 7): path, version, digest, reason, bytes."""
 
 import base64
 import hashlib
@@ -21,36 +21,36 @@ AT_A_START: Final = [STATE, "/config/topics/t", "/feature"]
 
 
 def kept(world: World, path: str) -> RejectedRecord:
-    """What the audit log has of a znode that was rejected: one record."""
+    """The only record in the audit log about a rejected znode."""
     (record,) = [record for record in world.audit.of(RejectedRecord) if record.path == path]
     return record
 
 
 def is_what_was_found(record: RejectedRecord, content: bytes = CONTENT) -> bool:
-    """Whether digest, size, bytes and reason are there, and right."""
+    """Whether digest, size, bytes and reason are recorded, and right."""
     digest = hashlib.sha256(content).hexdigest()
     found = (record.sha256, record.size, base64.b64decode(record.content))
     return found == (digest, len(content), content) and bool(record.reason)
 
 
 @pytest.mark.parametrize("path", [TOPIC, "/brokers/topics/bad", "/brokers/ids/3", *REQUESTS, *NOTES])
-async def test_input_27_what_cannot_be_understood_is_kept_as_it_was_found(path: str) -> None:
+async def test_input_27_an_unreadable_znode_is_kept_as_it_was_found(path: str) -> None:
     world = await fed(path, CONTENT)
     assert is_what_was_found(kept(world, path))
     await goes_on(world)
 
 
 @pytest.mark.parametrize("path", AT_A_START)
-async def test_input_27_what_a_new_controller_cannot_understand_is_kept_as_it_was_found(path: str) -> None:
+async def test_input_27_a_znode_that_a_new_controller_cannot_read_is_kept_as_it_was_found(path: str) -> None:
     world = await fed_before_the_term(path, CONTENT)
-    world.die(1)  # who may lead a topic is asked for when somebody must
+    world.die(1)  # the settings of a topic are read when a leader must be elected
     world.die(2)
     await world.settle()
     assert is_what_was_found(kept(world, path))
 
 
 @pytest.mark.parametrize("path", ["/controller", "/controller_epoch"])
-async def test_input_27_a_role_that_nobody_understands_is_kept_as_it_was_found(path: str) -> None:
+async def test_input_27_an_unreadable_role_is_kept_as_it_was_found(path: str) -> None:
     world = World()
     world.tree.put("/controller_epoch", b"3")
     world.tree.put(path, CONTENT)
@@ -75,7 +75,7 @@ async def test_input_11_a_state_that_is_looked_at_again_and_again_is_written_dow
 
 
 async def fire(world: World) -> None:
-    """Time goes by: what was to come later comes now."""
+    """Let the timers fire that are set."""
     for event in world.timers.fire():
         world.queue.put(event)
     await world.settle()

@@ -25,12 +25,12 @@ GARBAGE: Final = [b"", b"{", b"not json", b"[]", b'{"version":1}', b'{"version":
 
 
 def moves(*entries: dict[str, object]) -> bytes:
-    """The file of a reassignment tool."""
+    """The content of the reassignment znode."""
     return json.dumps({"version": 1, "partitions": list(entries)}).encode()
 
 
 def move(topic: str, partition: int, *replicas: int) -> dict[str, object]:
-    """One entry of it."""
+    """One entry of the reassignment znode."""
     return {"topic": topic, "partition": partition, "replicas": list(replicas)}
 
 
@@ -38,7 +38,7 @@ def move(topic: str, partition: int, *replicas: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("content", GARBAGE)
-async def test_input_21_a_reassignment_that_nobody_understands_stays_and_stops_no_later_one(content: bytes) -> None:
+async def test_input_21_an_unreadable_reassignment_stays_and_stops_no_later_one(content: bytes) -> None:
     world = await fed(REASSIGN, content)
     assert data(world, REASSIGN) == content
     assert REASSIGN in alarms(world)
@@ -52,7 +52,7 @@ async def test_input_21_a_reassignment_that_nobody_understands_stays_and_stops_n
 
 
 @pytest.mark.parametrize("content", GARBAGE)
-async def test_input_21_a_reassignment_that_nobody_understands_stops_no_new_controller(content: bytes) -> None:
+async def test_input_21_an_unreadable_reassignment_stops_no_new_controller(content: bytes) -> None:
     world = await fed_before_the_term(REASSIGN, content)
     assert data(world, REASSIGN) == content
     await goes_on(world)
@@ -81,7 +81,7 @@ async def test_input_22_a_bad_entry_is_refused_and_removed_and_the_others_procee
 
 
 async def test_input_22_a_broker_that_is_not_there_yet_may_come() -> None:
-    """What the peer does too: the entry waits, whoever wants to may take it back."""
+    """Kafka does the same: the entry waits, and its writer may remove it."""
     world = await fed(REASSIGN, moves(move("t", 0, 1, 77), move("other", 0, 2, 1)))
     assert world.context.assignment(tp("t")).adding == ids(77)
     assert json.loads(data(world, REASSIGN) or b"")["partitions"] == [move("t", 0, 1, 77)]
@@ -100,14 +100,14 @@ async def test_input_22_a_topic_that_is_being_deleted_is_not_reassigned() -> Non
 
 
 async def test_input_22_an_entry_with_a_field_too_many_costs_the_file() -> None:
-    """As the peer reads it: the whole file is refused, so that a misspelt field is not ignored."""
+    """Kafka does the same: the whole file is refused, so that a misspelt field is not ignored."""
     world = await fed(REASSIGN, moves(move("t", 0, 2, 1) | {"colour": "red"}))
     assert REASSIGN in world.tree.nodes
     assert world.context.assignment(tp("t")).replicas == ids(1, 2)
     await goes_on(world)
 
 
-async def test_input_23_very_many_entries_leave_turns_to_everybody_else() -> None:
+async def test_input_23_very_many_entries_leave_turns_to_other_tasks() -> None:
     world = await cluster()
     world.put_topic("wide", {p: [1, 2] for p in range(5_000)})
     await world.settle()
@@ -126,14 +126,14 @@ async def test_input_23_very_many_entries_leave_turns_to_everybody_else() -> Non
 
 
 @pytest.mark.parametrize("content", GARBAGE)
-async def test_input_24_an_election_that_nobody_understands_is_removed(content: bytes) -> None:
+async def test_input_24_an_unreadable_election_is_removed(content: bytes) -> None:
     world = await fed(ELECT, content)
     assert ELECT not in world.tree.nodes
     assert ELECT in alarms(world)
     await goes_on(world)
 
 
-async def test_input_24_an_election_of_partitions_that_nobody_knows_ends_and_the_others_are_held() -> None:
+async def test_input_24_an_election_of_unknown_partitions_ends_and_the_others_are_held() -> None:
     world = await cluster()
     world.die(1)
     await world.settle()
@@ -147,7 +147,7 @@ async def test_input_24_an_election_of_partitions_that_nobody_knows_ends_and_the
     await goes_on(world)
 
 
-async def test_input_25_a_deletion_of_a_topic_that_nobody_knows_is_removed() -> None:
+async def test_input_25_a_deletion_of_an_unknown_topic_is_removed() -> None:
     world = await fed("/admin/delete_topics/unknown", b"")
     assert world.tree.children("/admin/delete_topics") == []
     await goes_on(world)
@@ -166,7 +166,7 @@ NOTES: Final = {
 
 
 @pytest.mark.parametrize("folder", NOTES)
-async def test_input_26_a_note_that_nobody_understands_is_removed_and_the_others_are_read(folder: str) -> None:
+async def test_input_26_an_unreadable_notification_is_removed_and_the_others_are_read(folder: str) -> None:
     world = await cluster()
     world.tree.put(f"{folder}0000000001", b"not json")
     world.tree.put(f"{folder}0000000002", b'{"version":99}')
@@ -179,7 +179,7 @@ async def test_input_26_a_note_that_nobody_understands_is_removed_and_the_others
     await goes_on(world)
 
 
-async def test_input_26_a_changed_configuration_that_nobody_understands_hides_no_other() -> None:
+async def test_input_26_an_unreadable_configuration_change_hides_no_other() -> None:
     world = await cluster()
     world.tree.put("/config/changes/config_change_0000000001", b"not json")
     world.tree.put("/config/changes/config_change_0000000002", b'{"version":2,"entity_path":"topics/t"}')
@@ -193,7 +193,7 @@ async def test_input_26_a_changed_configuration_that_nobody_understands_hides_no
 async def ask(
     world: World, leader: int, *, by_id: bool = False, topic: str = "t", **fields: object
 ) -> AlterPartitionReply:
-    """A broker asks for an ISR of the partition, by default for a good one."""
+    """Let a broker propose an ISR of the partition, by default a valid one."""
     values: dict[str, object] = {"leader_epoch": 0, "partition_epoch": 0, "isr": ids(1), **fields}
     proposed = ProposedIsr(**values)  # type: ignore[arg-type]  # the fields by their names
     names = {} if by_id else {tp(topic): proposed}
@@ -203,7 +203,7 @@ async def ask(
 
 
 async def grow(world: World, *isr: int) -> None:
-    """The leader of t asks for this ISR, as it should."""
+    """Let the leader of t propose this ISR, correctly."""
     state = world.context.leadership(tp("t"))
     assert state is not None
     reply = await ask(
@@ -243,7 +243,7 @@ async def test_input_30_a_bad_isr_is_refused_and_nothing_is_written_history_61(
     await goes_on(world)
 
 
-async def test_input_30_an_id_that_nobody_knows_is_said_to_be_unknown() -> None:
+async def test_input_30_an_unknown_id_is_answered_as_unknown() -> None:
     world = await cluster()
     reply = await ask(world, 1, by_id=True, topic="gone")
     assert reply.unknown_ids == {topic_id_of("gone"): (0,)}
@@ -261,7 +261,7 @@ async def test_input_30_a_bad_partition_beside_a_good_one_does_it_no_harm() -> N
     assert world.state("t")[2] == [1, 2]
 
 
-# -- very much at once -------------------------------------------------------------------------------------------------
+# -- very many events at once ------------------------------------------------------------------------------------------
 
 
 async def test_input_45_watches_that_fire_again_and_again_wait_in_the_queue_once() -> None:

@@ -13,7 +13,7 @@ BY_A_BROKER = b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch"
 
 
 async def contender(**znodes: bytes) -> World:
-    """A contender for the role of a cluster in which these znodes were there before."""
+    """A candidate for the role of a cluster in which these znodes existed before."""
     world = World()
     for broker in (1, 2):
         world.register(broker)
@@ -23,7 +23,7 @@ async def contender(**znodes: bytes) -> World:
 
 
 def stands_by(world: World) -> bool:
-    """Whether it leaves the role to others."""
+    """Whether it leaves the role to other controllers."""
     return not world.c.is_active and world.snapshot.role is Role.STANDBY
 
 
@@ -36,7 +36,7 @@ async def test_input_15_a_controller_epoch_that_is_no_number_is_not_contended_fo
     assert "Repair the znode" in alarms(world)
 
 
-async def test_input_15_a_missing_epoch_is_not_begun_anew_while_somebody_leads() -> None:
+async def test_input_15_a_missing_epoch_is_not_begun_anew_while_a_controller_leads() -> None:
     world = await contender(controller=BY_A_BROKER)
     assert stands_by(world)
     assert "/controller_epoch" not in world.tree.nodes
@@ -63,7 +63,7 @@ async def test_input_15_we_contend_again_once_the_epoch_is_mended() -> None:
 
 
 @pytest.mark.parametrize("holder", [b"", b"garbage", b"[]", b'{"version":2}', b"\xff"])
-async def test_input_16_a_controller_that_nobody_understands_keeps_the_role(holder: bytes) -> None:
+async def test_input_16_an_unreadable_controller_keeps_the_role(holder: bytes) -> None:
     world = await contender(controller=holder, controller_epoch=b"3")
     assert stands_by(world)
     assert data(world, "/controller") == holder
@@ -85,7 +85,7 @@ async def test_input_17_a_cluster_that_is_being_migrated_is_not_led() -> None:
     assert "migrat" in alarms(world)
 
 
-async def test_input_36_a_wall_clock_that_jumps_delays_nobody_and_orders_nothing() -> None:
+async def test_input_36_a_wall_clock_that_jumps_delays_and_orders_nothing() -> None:
     world = await cluster()
     for jump_s in (-86_400.0, 86_400.0, -31_536_000.0):
         world.clock.wall_offset += jump_s
@@ -110,7 +110,7 @@ async def test_input_36_a_takeover_that_an_operator_postponed_waits_by_the_monot
 
 
 async def contend(world: World) -> None:
-    """Something makes it look whether it may lead."""
+    """Let it check whether it may lead."""
     world.queue.put(Reelect())
     await world.settle()
 

@@ -1,4 +1,4 @@
-"""Bad partition states (``scenarios.md`` section 7): one partition is left alone, everybody else is served."""
+"""Bad partition states (``scenarios.md`` section 7): one partition is left alone, the others are served."""
 
 from typing import Final
 
@@ -82,8 +82,8 @@ async def test_input_12_a_state_that_is_not_sound_is_offline_with_an_alarm(flaw:
     await goes_on(world)
 
 
-async def test_input_12_nobody_but_an_election_touches_a_leader_outside_its_isr() -> None:
-    """Both ISR members are gone: the ISR must not be shrunk behind a leader that was never in it."""
+async def test_input_12_only_an_election_changes_a_leader_outside_its_isr() -> None:
+    """Both ISR members are dead: the ISR must not shrink behind a leader that was never in it."""
     content = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":4,"isr":[2,3]}'
     world = await fed_in_silence(STATE, content)
     for broker in (2, 3):
@@ -96,7 +96,7 @@ async def test_input_12_nobody_but_an_election_touches_a_leader_outside_its_isr(
 
 
 async def test_input_13_a_state_of_a_later_controller_ends_the_term_before_anything_is_written() -> None:
-    """Somebody else leads, and we have not heard of it: nothing that we do would be fenced before the first write."""
+    """Another controller leads, and we have not noticed: no request of ours would be fenced before the first write."""
     world = await fed_in_silence(STATE, SOUND.replace(b'controller_epoch":1', b'controller_epoch":2'))
     world.tree.put("/controller_epoch", b"2")
     world.tree.put("/isr_change_notification/isr_change_1", encode_isr_change([tp("t")]))

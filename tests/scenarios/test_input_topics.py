@@ -29,7 +29,7 @@ SHAPELESS: Final = [b"{}", b'{"version":3}', b'{"partitions":[]}', b'{"partition
 
 
 def znode(partitions: str, more: str = "", *, version: int = 3) -> bytes:
-    """A topic znode of these partitions."""
+    """A topic znode with these partitions."""
     return f'{{"version":{version},"partitions":{partitions}{more}}}'.encode()
 
 
@@ -104,7 +104,7 @@ async def test_input_3_a_topic_of_a_newer_format_is_not_reassigned() -> None:
     assert world.c.is_active
 
 
-async def test_input_4_what_we_do_not_know_survives_every_rewrite() -> None:
+async def test_input_4_unknown_fields_survive_every_rewrite() -> None:
     world = await cluster()
     extra = {"colour": "red", "nested": {"a": [1, None]}}
     world.tree.put(TOPIC, json.dumps(fields(world, TOPIC) | extra).encode())
@@ -156,14 +156,14 @@ async def test_input_7_a_partition_without_replicas_stays_new() -> None:
     await goes_on(world)
 
 
-async def test_input_8_brokers_that_nobody_knows_are_offline_replicas() -> None:
+async def test_input_8_unknown_brokers_are_offline_replicas() -> None:
     world = await fed("/brokers/topics/far", znode('{"0":[77,1,2]}'))
     assert world.state("far")[:3] == (1, 0, [1, 2])
     assert world.brief(3)[-1] == "UpdateMetadata(far-0 1/0 [1, 2] offline [77])"
     await goes_on(world)
 
 
-async def test_input_9_a_reassignment_that_names_strangers_is_left_alone_and_its_partition_served() -> None:
+async def test_input_9_a_reassignment_that_names_unassigned_brokers_is_left_alone_and_its_partition_served() -> None:
     content = znode('{"0":[1,2]}', f',"adding_replicas":{{"0":[3]}},"topic_id":"{topic_id_of("odd")}"')
     world = await fed("/brokers/topics/odd", content)
     assert world.state("odd")[0] == 1
@@ -215,10 +215,10 @@ async def test_input_27_bytes_that_are_no_utf8_are_left_as_they_are(path: str) -
     await goes_on(other)
 
 
-async def test_input_28_what_is_too_large_for_one_request_fails_alone() -> None:
+async def test_input_28_a_write_too_large_for_one_request_fails_alone() -> None:
     world = await fed("/brokers/topics/huge", znode('{"0":[1,2]}', f',"note":"{"x" * 1_000_000}"'))
     assert "topic_id" not in fields(world, "/brokers/topics/huge")
-    assert "more than ZooKeeper takes" in alarms(world)
+    assert "more than ZooKeeper accepts" in alarms(world)
     assert world.state("huge")[0] == 1
     await goes_on(world)
 

@@ -1,4 +1,4 @@
-"""The page about invariants (``docs/simulation.md``) says of each invariant who looks at it, and says so truly."""
+"""The page about invariants (``docs/simulation.md``) says which tests check each invariant, and it is right."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What brokers and clients are told of the controller itself: ``visible``, ``internal`` and ``hidden``."""
+"""The controller's own entry in the metadata: ``visible``, ``internal`` and ``hidden``."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -9,7 +9,7 @@ import pytest
 
 from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol
 from controllerd.daemon.announcing import ready_line
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.errors import RefusedToLead
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
@@ -27,7 +27,7 @@ MODES = ["visible", "internal", "hidden"]
 
 def node(
     rig: Rig, settings: Mapping[str, str], listeners: str | tuple[str, ...] = LISTENERS
-) -> AbstractAsyncContextManager[Node]:
+) -> AbstractAsyncContextManager[ControllerNode]:
     """A controller of a cluster with a control plane."""
     return rig.node(
         NODE,
@@ -41,7 +41,7 @@ def node(
 
 @asynccontextmanager
 async def broker(rig: Rig, *more: Endpoint) -> AsyncIterator[tuple[StubBroker, StubBroker]]:
-    """A registered broker: what its control plane got, and what its other listeners got."""
+    """A registered broker: the requests at its control plane, and the requests at its other listeners."""
     async with stub_broker() as control, stub_broker() as data:
         ends = (
             Endpoint("INTERNAL", "127.0.0.1", data.port),
@@ -54,20 +54,20 @@ async def broker(rig: Rig, *more: Endpoint) -> AsyncIterator[tuple[StubBroker, S
         yield control, data
 
 
-def told_of_us(entity: Any) -> list[str] | None:
+def own_listeners(entity: Any) -> list[str] | None:
     """The listeners of the controller's own entry in an UpdateMetadata; None without an entry."""
     entry = next((live for live in entity.live_brokers if live.id_ == NODE), None)
     return None if entry is None else [endpoint.listener for endpoint in entry.endpoints]
 
 
-async def seen_on(node: Node, listener: str) -> ClusterMetadata:
-    """What a client of this listener of ours is told."""
+async def seen_on(node: ControllerNode, listener: str) -> ClusterMetadata:
+    """The metadata that a client of this listener of the controller gets."""
     own = next(endpoint for endpoint in node.kafka.advertised if endpoint.listener == listener)
     return await fetch_metadata(own.host, own.port, timeout_s=10)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "sent"),
     [
         (VISIBLE, ["INTERNAL", "CONTROL", "CLIENTS"]),
         (INTERNAL, ["INTERNAL", "CONTROL"]),
@@ -75,19 +75,19 @@ async def seen_on(node: Node, listener: str) -> ClusterMetadata:
     ],
     ids=MODES,
 )
-async def test_brokers_are_told_of_the_listeners_of_the_mode_over_their_control_plane(
-    rig: Rig, settings: Mapping[str, str], told: list[str] | None
+async def test_brokers_get_the_listeners_of_the_mode_over_their_control_plane(
+    rig: Rig, settings: Mapping[str, str], sent: list[str] | None
 ) -> None:
     async with broker(rig) as (control, data), node(rig, settings):
         [first, *_] = await control.got_so_many(1)
 
         assert first.entity.controller_id == NODE
-        assert told_of_us(first.entity) == told
+        assert own_listeners(first.entity) == sent
         assert data.got == []
 
 
 @pytest.mark.parametrize("settings", [VISIBLE, INTERNAL, HIDDEN], ids=MODES)
-async def test_whoever_asks_us_is_told_of_us_in_every_mode(rig: Rig, settings: Mapping[str, str]) -> None:
+async def test_a_client_of_the_controller_sees_it_in_every_mode(rig: Rig, settings: Mapping[str, str]) -> None:
     async with broker(rig), node(rig, settings) as ours:
         for own in ours.kafka.advertised:
             seen = await seen_on(ours, own.listener)

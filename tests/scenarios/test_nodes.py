@@ -1,4 +1,4 @@
-"""What the tests of group A do themselves, where it is not obvious that they do it."""
+"""The helpers of group A, where it is not obvious that they work."""
 
 import asyncio
 import struct
@@ -14,7 +14,7 @@ SESSION = (7, b"p" * 16)
 
 @asynccontextmanager
 async def server_that(*answers: list[int | None]) -> AsyncIterator[str]:
-    """Answers frames by connection: with a session id, or None for a frame that says nothing; then it hangs up."""
+    """A server that answers frames by connection: with a session id, or None for an empty frame; then it hangs up."""
     left = list(answers)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -31,7 +31,10 @@ async def server_that(*answers: list[int | None]) -> AsyncIterator[str]:
 
 
 async def test_a_session_is_ended_though_its_owner_throws_the_second_client_out() -> None:
-    """Before it was let in, and after it was, before its request; so it comes a third time."""
+    """The second client is closed before its connection, then after it and before its request.
+
+    So it connects a third time.
+    """
     async with server_that([], [7], [7, None]) as server:
         await end_session(SESSION, server)
 

@@ -1,4 +1,4 @@
-"""The witness of every scenario bites: a log from which one record is missing does not pass."""
+"""The log check of every scenario works: a log with one missing record does not pass."""
 
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ SCENARIOS: Final = Path(__file__).parent
 
 
 async def story() -> World:
-    """Topics come and one goes, and a leader dies and returns."""
+    """Create topics, delete one, and let a leader die and return."""
     world = await cluster(1, 2)
     for topic in ("t", "u"):
         await with_topic(world, topic, 1, 2)
@@ -61,7 +61,7 @@ async def test_a_log_without_one_record_does_not_pass(kind: type[Record], witnes
     assert await findings(witness) == []
 
 
-async def test_a_state_that_somebody_else_wrote_without_a_word_does_not_pass(witness: list[World]) -> None:
+async def test_a_state_of_another_writer_without_a_record_does_not_pass(witness: list[World]) -> None:
     world = await story()
     path = "/brokers/topics/t/partitions/0/state"
     node, world.zk.on_watch = world.tree.nodes[path], lambda _path, _fired: None

@@ -1,4 +1,4 @@
-"""After every scenario: the logs of all its controllers together say what ZooKeeper has, and break no rule."""
+"""The check after every scenario: the logs of all controllers together match ZooKeeper, and break no rule."""
 
 import re
 from collections import defaultdict
@@ -13,7 +13,7 @@ from controllerd.record.digest import RunningDigest, digest_of
 from controllerd.record.fold import Observed, diff_with_zookeeper
 from controllerd.record.invariants import check
 from controllerd.record.state import ClusterState
-from controllerd.record.travel import Traveller, merged
+from controllerd.record.travel import StateFold, merged
 from controllerd.zk.store import ZooKeeperStore
 from events.queue import EventQueue
 from tests.fakes.audit import RecordingAudit
@@ -23,24 +23,24 @@ from tests.record.logs import Log, stamped_log
 
 _of_topic: Final = re.compile(r"/brokers/topics/([^/]+)(?:/partitions/(\d+)(?:/state)?)?").fullmatch
 _ONLOOKER: Final = 99_999
-"""Session id of whoever looks at a tree in memory."""
+"""Session id of the client that reads a tree in memory."""
 
 
 MEANT: Final[Mapping[str, tuple[str, str]]] = {
-    "test_what_nobody_told_us_of_is_found_and_put_right_before_it_does_harm_history_62": (
+    "test_a_missed_change_is_found_and_put_right_before_it_does_harm_history_62": (
         "I-36 ",
         "watches are silenced, so that the comparison with ZooKeeper is what finds the changes",
     ),
     "test_a4_a_zombie_does_not_create_the_state_of_a_new_topic_kafka_6082": (
         "topic t |partition t-",
-        "the topic comes when the only controller is deposed, and nobody of ours leads after it",
+        "the topic comes when the only controller is deposed, and no instance of ours leads after it",
     ),
 }
-"""Scenarios that are meant to end so: how the sentences begin, separated by bars, and why."""
+"""Scenarios whose logs must differ: how the sentences begin, separated by bars, and why."""
 
 
 def are_meant(found: Sequence[str], scenario: str) -> bool:
-    """Whether what was found is what the scenario leads to: nothing, unless there is a reason, and then something."""
+    """Whether the findings are the expected ones of the scenario: none, unless it has an entry, and then some."""
     beginnings, _ = MEANT.get(scenario, ("", ""))
     if not beginnings:
         return not found
@@ -48,7 +48,7 @@ def are_meant(found: Sequence[str], scenario: str) -> bool:
 
 
 async def findings(worlds: Sequence[World]) -> list[str]:
-    """What is wrong with the logs of controllers over ZooKeepers in memory, as sentences; empty when all is well."""
+    """Errors in the logs of controllers over ZooKeepers in memory, as sentences; empty if there are none."""
     found: list[str] = []
     for together in _by_tree(worlds):
         logs = [log_of_world(world, boot) for boot, world in enumerate(together)]
@@ -63,20 +63,20 @@ async def findings(worlds: Sequence[World]) -> list[str]:
 
 
 async def findings_of_rig(directory: Path, store: ZooKeeperStore) -> list[str]:
-    """The same of whole nodes that kept their data below a directory and have ended."""
+    """Errors in the logs of whole nodes that kept their data below a directory and have ended."""
     logs, damages = read_logs(directory)
     return [*damages, *broken(logs), *differences(folded(logs), await observed(store))]
 
 
 def read_logs(directory: Path) -> tuple[list[Log], list[str]]:
-    """The audit logs of all nodes, and where they are damaged."""
+    """The audit logs of all nodes, and the places where they are damaged."""
     readers = [AuditReader(log) for log in sorted(directory.glob("*/audit/*/*"))]
     logs = [list(reader) for reader in readers]
     return logs, [f"a log is damaged: {finding}" for reader in readers for finding in reader.report().findings]
 
 
 def log_of_world(world: World, boot: int = 0) -> Log:
-    """Everything that a controller wrote down, from the beginning on."""
+    """Everything that a controller recorded, from the beginning on."""
     return stamped_log(world.audit.whole, node=world.c.node_id, boot=f"boot {boot}")
 
 
@@ -87,14 +87,14 @@ def broken(logs: Sequence[Log]) -> list[str]:
 
 def folded(logs: Sequence[Log]) -> ClusterState:
     """The cluster at the end of the logs of all nodes."""
-    traveller = Traveller()
+    fold = StateFold()
     for envelope, record in merged(logs):
-        traveller.see(envelope, record)
-    return traveller.state
+        fold.apply(envelope, record)
+    return fold.state
 
 
 def differences(state: ClusterState, seen: Observed) -> list[str]:
-    """Where the replay and ZooKeeper differ; what is in quarantine nobody can compare."""
+    """Differences between the replay and ZooKeeper; znodes in quarantine cannot be compared."""
     excused = tuple(chain.from_iterable(map(_beginnings, state.quarantine)))
     return [found for found in diff_with_zookeeper(state, seen) if not found.startswith(excused)]
 
@@ -109,12 +109,12 @@ def _beginnings(path: str) -> Iterator[str]:
 
 
 def is_at_rest(world: World) -> bool:
-    """Whether the world leads, has handled everything, and hears of what changes."""
+    """Whether the world leads, has handled all events, and has its watches."""
     return world.c.is_active and not world.zk.is_lost and not len(world.queue)
 
 
 def digest_of_world(world: World) -> str:
-    """The digest of what the controller publishes."""
+    """The digest of the published cluster state."""
     running = RunningDigest()
     for name, topic in world.snapshot.topics.items():
         running.update(name, topic.topic_id, [view[:4] for view in topic.partitions])
@@ -123,13 +123,13 @@ def digest_of_world(world: World) -> str:
 
 
 def store_over(world: World) -> ZooKeeperStore:
-    """Somebody who reads the same tree."""
+    """A store that reads the same tree."""
     zk = FakeZooKeeper(world.tree, _ONLOOKER)
     return ZooKeeperStore(zk, RecordingAudit(), world.clock, EventQueue(world.clock.monotonic).put)
 
 
 async def observed(store: ZooKeeperStore) -> Observed:
-    """What ZooKeeper has."""
+    """The present content of ZooKeeper."""
     topics = (await store.topics.read_topics(await store.topics.read_topic_names())).topics
     assignments = {TopicPartition(t.name, p): a for t in topics.values() for p, a in t.assignments.items()}
     states = (await store.states.read_states(assignments)).states

@@ -1,4 +1,4 @@
-"""Controllers over a ZooKeeper in memory for scenarios: what brokers believe, and a real socket in front of one."""
+"""Controllers over a ZooKeeper in memory for scenarios, with the metadata of their brokers and a real socket."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.fakes.world import NODE_ID, World
 
 
 async def world_of(*brokers: int, features: Features | None = None) -> World:
-    """These brokers, and a controller that leads; what it did until then is forgotten."""
+    """Make these brokers live, with a controller that leads; earlier requests are dropped."""
     world = World(features=features)
     for broker in brokers:
         world.register(broker)
@@ -24,7 +24,7 @@ async def world_of(*brokers: int, features: Features | None = None) -> World:
 
 
 async def with_topic(world: World, *replicas: int, name: str = "t") -> World:
-    """A topic of one partition that is online; what was sent until then is forgotten."""
+    """Create an online topic of one partition; earlier requests are dropped."""
     world.put_topic(name, {0: list(replicas)})
     await world.settle()
     world.forget()
@@ -32,10 +32,10 @@ async def with_topic(world: World, *replicas: int, name: str = "t") -> World:
 
 
 class Brokers:
-    """What brokers believe: the embedded broker's own metadata cache, fed with what was sent to each.
+    """The metadata of brokers: the embedded broker's own metadata cache, fed with the requests to each.
 
-    A broker that starts knows nothing: only requests of its present epoch count. Look from the start of the world on,
-    and do not let it forget.
+    A broker that starts has no metadata: only requests of its present epoch count. Create this object at the start of
+    the world, and keep the world's requests.
     """
 
     def __init__(self, world: World) -> None:
@@ -51,16 +51,16 @@ class Brokers:
         return cache
 
     def requests(self, broker: int) -> list[ControlRequest]:
-        """Everything that this life of the broker was sent."""
+        """Every request to this life of the broker."""
         epoch = self._world.context.epochs()[BrokerId(broker)]
         return [request for request in self._world.channels.to(broker) if request.broker_epoch == epoch]
 
     def partition(self, broker: int, topic: str, partition: int = 0) -> UpdateMetadataPartition:
-        """What a broker tells clients about a partition."""
+        """A partition in the broker's answer to clients."""
         return self.cache(broker).topics[topic][partition]
 
     def live(self, broker: int) -> list[int]:
-        """The brokers that a broker tells clients about, the controller left out."""
+        """The live brokers in the broker's answer to clients, without the controller."""
         return sorted(other for other in self.cache(broker).brokers if other != NODE_ID)
 
 

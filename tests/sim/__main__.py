@@ -1,8 +1,8 @@
 """Plays many seeds, or one with its whole story.
 
-``python -m tests.sim --seeds 2000`` plays 2,000 seeds on all processors and prints those that fail; ``--seed 7`` prints
-the plan, the trace and the judgement of one; with ``--shrink`` the plan is cut down first. Both name the commit that is
-played, because a count of seeds holds for that commit only.
+``python -m tests.sim --seeds 2000`` plays 2,000 seeds on all processors and prints the failing ones. ``--seed 7``
+prints the plan, the trace and the verdict of one; with ``--shrink`` the plan is cut down first. Both name the commit
+that is played, because a count of seeds holds for that commit only.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from tests.sim.story import play
 
 _AT_ONCE = 25
 _CRITICAL = 50
-_TOLD_EVERY_S = 15.0
+_REPORT_EVERY_S = 15.0
 _TREE: Final = Path(__file__).parents[2]
 _CHANGED: Final = "-dirty"
 
 
-class Played(NamedTuple):
-    """What one worker made of its seeds."""
+class PlayedSeeds(NamedTuple):
+    """The result of one worker for its seeds."""
 
     seeds: int
     cpu_s: float
@@ -38,7 +38,7 @@ class Played(NamedTuple):
 
 
 def silence() -> None:
-    """The log of a simulated daemon is nobody's; what matters is in the trace."""
+    """Drop the log of the simulated daemons; the trace has all events of a story."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_CRITICAL))
 
 
@@ -60,25 +60,25 @@ def commit_of(tree: Path) -> str:
     return f"commit {found}, unchanged"
 
 
-def play_some(seeds: Sequence[int], *, is_late: bool = True, calls_for_topics: bool = True) -> Played:
-    """Play these seeds one after another, in this process; the rest as ``plan_of`` has it."""
+def play_some(seeds: Sequence[int], *, is_late: bool = True, calls_for_topics: bool = True) -> PlayedSeeds:
+    """Play these seeds one after another, in this process; ``plan_of`` describes the other arguments."""
     silence()
     began, failed = time.process_time(), []
     for seed in seeds:
         violations = play(plan_of(seed, is_late=is_late, calls_for_topics=calls_for_topics)).violations
         failed += [(seed, f"{found.id} at {found.time:.3f} s: {found.evidence}") for found in violations[:1]]
     gc.collect()
-    return Played(len(seeds), time.process_time() - began, failed)
+    return PlayedSeeds(len(seeds), time.process_time() - began, failed)
 
 
 def hashes(seeds: Sequence[int]) -> list[str]:
-    """What each of these seeds leaves as the hash of its trace."""
+    """The trace hash of each of these seeds."""
     silence()
     return [play(plan_of(seed)).trace_hash for seed in seeds]
 
 
-def play_many(first: int, count: int, jobs: int) -> Iterator[Played]:
-    """Play so many seeds in so many processes; results as they come."""
+def play_many(first: int, count: int, jobs: int) -> Iterator[PlayedSeeds]:
+    """Play so many seeds in so many processes; yield results as they come."""
     parts = [range(at, min(at + _AT_ONCE, first + count)) for at in range(first, first + count, _AT_ONCE)]
     if jobs == 1:
         yield from map(play_some, parts)
@@ -94,17 +94,17 @@ def play_many(first: int, count: int, jobs: int) -> Iterator[Played]:
 
 
 def many(first: int, count: int, jobs: int, *, stop_at_first: bool) -> int:
-    """Play them and tell how it goes; the exit code."""
-    played, cpu_s, failed, told = 0, 0.0, 0, time.monotonic()
-    commit = commit_of(_TREE)  # before the first seed: what is committed meanwhile is not what is played
+    """Play seeds and print the progress; return the exit code."""
+    played, cpu_s, failed, reported_at = 0, 0.0, 0, time.monotonic()
+    commit = commit_of(_TREE)  # before the first seed: a commit made meanwhile is not the played one
     for part in play_many(first, count, jobs):
         played, cpu_s, failed = played + part.seeds, cpu_s + part.cpu_s, failed + len(part.failed)
         for seed, why in sorted(part.failed):
             print(f"seed {seed} failed: {why}", flush=True)
         if failed and stop_at_first:
             break
-        if time.monotonic() - told > _TOLD_EVERY_S:
-            told = time.monotonic()
+        if time.monotonic() - reported_at > _REPORT_EVERY_S:
+            reported_at = time.monotonic()
             print(f"{played} of {count} seeds, {failed} failed", file=sys.stderr, flush=True)
     rate = played / cpu_s * 3600 if cpu_s else 0
     print(f"{played} seeds, {failed} failed; {cpu_s:.0f} s of processor time, {rate:,.0f} seeds an hour and core")
@@ -115,7 +115,7 @@ def many(first: int, count: int, jobs: int, *, stop_at_first: bool) -> int:
 
 
 def one(seed: int, *, cuts: bool) -> int:
-    """Play one seed and print everything; the exit code."""
+    """Play one seed and print everything; return the exit code."""
     silence()
     commit, plan = commit_of(_TREE), plan_of(seed)
     if cuts:
@@ -130,7 +130,7 @@ def one(seed: int, *, cuts: bool) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to play")
     parser.add_argument("--first", type=int, default=0, help="the first of them")

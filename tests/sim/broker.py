@@ -1,7 +1,7 @@
 """A simulated 3.9 broker: registration, the socket that serves control requests, and everything that can go wrong.
 
 The process is an owner of the loop, ``broker-<id>/<run>``: a pause freezes it, a crash kills it, a restart is another
-run. Its memory is a ``BrokerLife``, its disk the logs. What is told to it arrives as bytes and is decoded here.
+run. Its memory is a ``BrokerLife``, its disk the logs. Requests arrive as bytes and are decoded here.
 """
 
 import asyncio
@@ -46,28 +46,28 @@ NEWEST_PROTOCOLS: Final[Mapping[ReleaseNumber, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """Times in virtual seconds; what a story changes on the way are attributes of the broker."""
+    """Times in virtual seconds, fixed for the broker; values that a story changes are attributes of the broker."""
 
     link_s: Range = _LINK
-    """One way."""
+    """Network delay, one way."""
     fetch_s: Range = _FETCH
-    """Between the wish to fetch and the fetch."""
+    """Delay between the moment when a follower has a reason to fetch and the fetch."""
     boot_s: Range = _BOOT
-    """Between the registration and the first accepted connection."""
+    """Delay between the registration and the first accepted connection."""
     fetch_backoff_s: float = 1.0
     lag_s: float = 4.0
     """``replica.lag.time.max.ms``."""
     session_timeout_s: float = 6.0
     late_s: Range = _LATE
-    """How late a late answer is."""
+    """Delay of an answer with the fault ``LATE``."""
     release: ReleaseNumber = NEWEST
     """The release of Kafka, which decides its API versions and the topic configs that it understands."""
     producer_ids_s: Range | None = None
-    """Between two blocks of producer ids that it asks for; None: only when the story wants it."""
+    """Delay between two requests for a block of producer ids; None: only when the story asks for one."""
 
 
 class SimBroker:
-    """One broker, by ``SimCluster.add``. Lifecycle methods take effect at once, unless they are awaitable."""
+    """One broker, made by ``SimCluster.add``. Lifecycle methods take effect at once, unless they are awaitable."""
 
     def __init__(self, broker: int, cluster: "SimCluster", *, rack: str | None, settings: BrokerSettings) -> None:
         self.id: Final = broker
@@ -75,32 +75,32 @@ class SimBroker:
         self.cluster: Final = cluster
         self.settings: Final = settings
         self.disk: Final[dict[Key, ReplicaLog]] = {}
-        """Survives everything."""
+        """The logs; they survive every crash and restart."""
         self.life: BrokerLife | None = None
         """The memory of the present run, None until it is registered and after a crash."""
         self.spoken = spoken_on(settings.release)
-        """Versions by api key."""
+        """The range of versions by api key, as ApiVersions answers it."""
         self.link_s = settings.link_s
-        """Knob: one way on the network."""
+        """Setting of the story: network delay, one way."""
         self.work_s: Range | None = None
-        """Knob: how long a request is worked on; requests of one link one after the other."""
+        """Setting of the story: how long a request is processed; requests of one link follow each other."""
         self.fetch_s = settings.fetch_s
-        """Knob: how fast it fetches."""
+        """Setting of the story: the delay before a fetch."""
         self.is_silent = False
-        """Knob: it accepts connections and requests, and does nothing with them."""
+        """Setting of the story: the broker accepts connections and requests, and processes none."""
         self.is_refusing = False
-        """Knob: no new connection comes about."""
+        """Setting of the story: the broker refuses new connections."""
         self.is_stuck = False
-        """Knob: as a follower it fetches nothing."""
+        """Setting of the story: as a follower the broker fetches nothing."""
         self.offline: dict[Key, None] = {}
         """Replicas on a failed log directory; see ``fail_disk``."""
         self.deleted: dict[Key, str | None] = {}
-        """The topic ids of the replicas that it deleted last; None where there was nothing."""
+        """The topic ids of the replicas that the broker deleted last; None where there was no replica."""
         self.dirs: Final = LogDirs(self)
         self.configured: dict[str, str] = {PROTOCOL: self.newest_protocol}
-        """Its ``server.properties``, as far as a controller asks for it; a life begins with what stands here."""
+        """The part of ``server.properties`` that a controller reads; a life of the broker begins with a copy of it."""
         self.own: dict[str, str] = {}
-        """Its own dynamic configuration (``kafka-configs --entity-name``)."""
+        """The broker's own dynamic configuration (``kafka-configs --entity-name``)."""
         self._rack = rack
         self._runs = 0
         self._owner = f"broker-{broker}/0"
@@ -117,47 +117,50 @@ class SimBroker:
         return self.settings.release < (3, 0)
 
     @property
-    def freezes(self) -> bool:
+    def freezes_isr(self) -> bool:
         """Whether the broker is older than 3.1, so that its ISRs neither shrink nor grow after most refusals."""
         return self.settings.release < (3, 1)
 
-    # -- what the network asks ---------------------------------------------------------------------------------------
+    # -- the network interface --------------------------------------------------------------------------------------
 
     @property
     def owner(self) -> str:
-        """Under which the present run stands in the loop."""
+        """The loop owner of the present run."""
         return self._owner
 
     def delay(self) -> float:
-        """Seconds on the way, one way."""
+        """Draw the network delay, one way, in seconds."""
         return self.link_s.draw(self.cluster.rng)
 
     def accepts(self) -> bool | None:
-        """Whether a connection can be had; None when nobody answers at all. The kernel accepts for a frozen process."""
+        """Whether a connection can be opened; None while the machine is unplugged.
+
+        The kernel accepts for a frozen process.
+        """
         if self._is_unplugged:
             return None
         return self._is_listening and not self.is_refusing
 
     @property
     def newest_protocol(self) -> str:
-        """The highest ``inter.broker.protocol.version`` that its release understands."""
+        """The highest ``inter.broker.protocol.version`` that the release understands."""
         return NEWEST_PROTOCOLS[self.settings.release]
 
     def configure_protocol(self, wanted: str) -> None:
-        """Write this protocol version into its file, or its own newest where that is lower."""
+        """Write this protocol version into the broker's file, or its own newest where that is lower."""
         self.configured[PROTOCOL] = min(wanted, self.newest_protocol, key=parse_broker_version)
 
-    def told_settings(self) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    def settings_sources(self) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
         """The file as it was at the start of this life, the dynamic default, and its own dynamic configuration.
 
-        Each overrides those before it.
+        Each overrides the earlier ones.
         """
         assert self.life is not None
         node = self.cluster.server.nodes.get("/config/brokers/<default>")
         default = json.loads(node.data)["config"] if node is not None and node.data else {}
         return self.life.configured, default, self.own
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------------------------
 
     @property
     def is_paused(self) -> bool:
@@ -171,46 +174,46 @@ class SimBroker:
 
     @property
     def is_starting(self) -> bool:
-        """Whether it was started, or will be after a bounce, and waits for its turn to register."""
+        """Whether the broker was started, or will be after a bounce, and waits for its turn to register."""
         return self._is_starting
 
     @property
     def is_serving(self) -> bool:
-        """Whether the others can talk to it now."""
+        """Whether other brokers can reach it now."""
         return self.life is not None and self._is_listening and not self.is_paused and not self._is_unplugged
 
     @property
     def epoch(self) -> int:
-        """The broker epoch that it believes in, -1 without process."""
+        """The broker epoch that the broker believes in, -1 without process."""
         return NO_EPOCH if self.life is None else self.life.gate.broker_epoch
 
     @property
     def path(self) -> str:
-        """Its znode."""
+        """The registration znode."""
         return f"/brokers/ids/{self.id}"
 
     def at_rest(self) -> BrokerAtRest:
-        """What it believes, for the judge of the end. Needs a process."""
+        """The broker's metadata cache and replicas for the judge at the end of a story. Needs a process."""
         assert self.life is not None
         metadata = self.life.metadata
         cached = {
-            key: CachedPartition(told.leader, told.leader_epoch, told.isr, told.partition_epoch)
-            for key, told in metadata.partitions.items()
+            key: CachedPartition(row.leader, row.leader_epoch, row.isr, row.partition_epoch)
+            for key, row in metadata.partitions.items()
         }
         replicas = {
             key: CachedPartition(replica.leader, replica.leader_epoch, replica.isr, replica.partition_epoch)
             for key, replica in self.life.replicas.items()
             if replica.role is not Role.NONE and not replica.stopped
         }
-        stuck = [key for key, replica in self.life.replicas.items() if replica.waits_in_vain]
-        unusable = {**self.offline, **self.life.strange}
+        stuck = [key for key, replica in self.life.replicas.items() if replica.is_isr_change_stuck]
+        unusable = {**self.offline, **self.life.conflicting}
         logs = [key for key in self.disk if key not in unusable]
         return BrokerAtRest(
             self.id, metadata.controller_id, tuple(metadata.brokers), cached, replicas, stuck,
-            logs, list(self.offline), list(self.dirs.refused), list(self.life.strange),
+            logs, list(self.offline), list(self.dirs.refused), list(self.life.conflicting),
         )  # fmt: skip
 
-    # -- life and death ----------------------------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------------------------------
 
     def start(self, boot_s: float | None = None) -> None:
         """Start the process: register as soon as no older registration is in the way, then listen ``boot_s`` later."""
@@ -219,7 +222,7 @@ class SimBroker:
         self._owner = f"broker-{self.id}/{self._runs}"
         self._is_unplugged = self._is_listening = False
         self._is_starting = True
-        # What was connected to a machine that died without a word learns of it now at the latest.
+        # Peers of a machine that died without closing its connections notice it now at the latest.
         self.cluster.network.hang_up(self)
         self._boot(self.settings.boot_s.draw(self.cluster.rng) if boot_s is None else boot_s)
 
@@ -245,7 +248,7 @@ class SimBroker:
         self.call_later(self.settings.producer_ids_s.draw(self.cluster.rng), self._use_producer_ids)
 
     def _register(self) -> bool:
-        """False while there is no ZooKeeper, or an older registration."""
+        """Register; False while there is no ZooKeeper, or an older registration exists."""
         server = self.cluster.server
         if not server.is_up or self.path in server.nodes:
             return False
@@ -254,7 +257,7 @@ class SimBroker:
         return True
 
     def _registration(self) -> bytes:
-        """As a 3.9 broker writes it."""
+        """The registration as a 3.9 broker writes it."""
         host, port = self.address
         body: dict[str, object] = {
             "version": 5,
@@ -271,9 +274,9 @@ class SimBroker:
         return json.dumps(body).encode()
 
     def crash(self, *, unplugged: bool = False, expires_after_s: float | None = None) -> None:
-        """The process dies, its session expires after its time-out, or earlier.
+        """Kill the process; its session expires after its time-out, or earlier.
 
-        ``unplugged``: the whole machine dies, so that nobody hangs up and nobody refuses.
+        ``unplugged``: the whole machine dies, so that connections hang instead of being closed or refused.
         """
         self._die(unplugged=unplugged)
         session, self._session = self._session, None
@@ -298,12 +301,15 @@ class SimBroker:
             self.start(boot_s)
 
     def _start_after_gap(self, run: int, boot_s: float | None) -> None:
-        """Unless the story has started or crashed it meanwhile."""
+        """Start, unless the story has started or crashed the broker meanwhile."""
         if run == self._runs and self._is_starting:
             self.start(boot_s)
 
     async def stop(self, attempts: int = 3, backoff_s: float = 1.0) -> bool:
-        """Leave by ControlledShutdown, then end; whether the controller agreed. False as well if it died meanwhile."""
+        """Leave by ControlledShutdown, then end; whether the controller agreed.
+
+        False as well if the broker died meanwhile.
+        """
         assert self.life is not None, "it does not run"
         leaving: asyncio.Future[bool] = self.cluster.loop.create_future()
         self._leaving = leaving
@@ -348,7 +354,7 @@ class SimBroker:
             self._session.fall_silent()
 
     def resume(self) -> None:
-        """Go on, with the old belief; if the session expired, it registers anew a little later."""
+        """Go on with the old memory; if the session expired, the broker registers anew a little later."""
         self.cluster.trace(f"broker {self.id} goes on")
         self.cluster.loop.thaw(self._owner)
         if self.has_session:
@@ -359,11 +365,14 @@ class SimBroker:
 
     @property
     def has_session(self) -> bool:
-        """Whether its session lives."""
+        """Whether the ZooKeeper session lives."""
         return self._session is not None and self._session.is_alive
 
     def lose_session(self, back_after_s: float = 0.0) -> None:
-        """Its session expires while it runs; it registers anew with a new epoch and all of its memory."""
+        """Expire the session while the process runs.
+
+        The broker registers anew with a new epoch and all of its memory.
+        """
         session, self._session = self._session, None
         if session is not None and self.cluster.server.is_up:
             session.expire()
@@ -373,7 +382,7 @@ class SimBroker:
             self.call_later(back_after_s, self._register_anew)
 
     def deregistered(self) -> None:
-        """Its znode is gone: if that is because somebody ended its session, it registers anew a little later."""
+        """React to the loss of the registration znode: if the session was ended, register anew a little later."""
         if self.life is not None and not self.is_paused and self._session is not None and not self._session.is_alive:
             self.call_later(_RECONNECT.draw(self.cluster.rng), self._register_anew)
 
@@ -383,71 +392,71 @@ class SimBroker:
         if not self._register():
             self.call_later(_REGISTER_AGAIN_S, self._register_anew)
             return
-        # It learns its new epoch from the answer, and requests may come in between.
+        # The broker learns its new epoch from the answer, and requests may come in between.
         epoch = self.cluster.server.nodes[self.path].czxid
         self.call_later(self.delay(), self._learn_epoch, self.life, epoch)
 
     def _learn_epoch(self, life: BrokerLife, epoch: int) -> None:
         life.gate.broker_epoch = epoch
 
-    # -- what the story does -----------------------------------------------------------------------------------------
+    # -- actions of the story ----------------------------------------------------------------------------------------
 
     def inject(self, fault: Fault, api: int | None = None, times: int = 1) -> None:
-        """The next requests (of this api) meet a fault."""
+        """Let the next requests (of this api) meet a fault."""
         self._socket.injected.extend(Injected(api, fault=fault) for _ in range(times))
 
     def inject_error(self, error: KafkaError, api: int | None = None, times: int = 1) -> None:
-        """The next requests (of this api) are not processed, and answered with this error."""
+        """Leave the next requests (of this api) unprocessed and answer them with this error."""
         self._socket.injected.extend(Injected(api, error=error) for _ in range(times))
 
     def heal(self) -> None:
-        """Undo every knob and forget every fault that has not come yet; starts and resumes nothing."""
+        """Undo every setting of the story and drop every fault that has not come yet; starts and resumes nothing."""
         self._socket.injected.clear()
         self.dirs.refusals = 0
         self.link_s, self.fetch_s, self.work_s = self.settings.link_s, self.settings.fetch_s, None
         self.is_silent = self.is_refusing = self.is_stuck = False
 
     def fail_disk(self, topic: str, partition: int) -> None:
-        """The log directory of a replica fails: KAFKA_STORAGE_ERROR from now on. The story tells ZooKeeper."""
+        """Fail the log directory of a replica: KAFKA_STORAGE_ERROR from now on. The story notifies ZooKeeper."""
         self.offline[topic, partition] = None
         if self.life is not None:
             self.life.fail_disk((topic, partition))
 
     def append(self, topic: str, partition: int, value: int) -> KafkaError:
-        """A producer's record, acks=all; it is in ``cluster.ledger.acknowledged`` once it is safe."""
+        """Append a producer's record, acks=all; it is in ``cluster.ledger.acknowledged`` once it is safe."""
         if self.life is None or not self.is_serving:
             return KafkaError.BROKER_NOT_AVAILABLE
         return self.life.append((topic, partition), value)
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
-        """A block from the controller, asked for until there is one. Runs in the caller's task."""
+        """Get a block of producer ids, asking the controller until there is one. Runs in the caller's task."""
         assert self.life is not None, "it does not run"
         return await self.life.allocate_producer_ids()
 
     def ask_for_producer_ids(self) -> None:
-        """The same in a task of the broker; the block will be in ``cluster.blocks``."""
+        """Get a block in a task of the broker; the block will be in ``cluster.blocks``."""
         if self.life is not None:
             self.cluster.loop.spawn(self._owner, self.life.allocate_producer_ids())
 
     # -- bytes -------------------------------------------------------------------------------------------------------
 
     def arrived(self, link: SimLink, data: bytes) -> None:
-        """Bytes came by a link: serve every frame that is complete."""
+        """Take bytes of a link and serve every frame that is complete."""
         if self._is_listening and not self._is_unplugged:
             self._socket.arrived(link, data)
 
     def hung_up(self, link: SimLink) -> None:
-        """The client closed: an incomplete frame is worth nothing."""
+        """Drop the incomplete frame of a client that closed."""
         link.received = b""
 
     # -- timers ------------------------------------------------------------------------------------------------------
 
     def call_later(self, delay_s: float, callback: Any, *args: object) -> None:
-        """In the process: held while it is frozen, gone when it dies."""
+        """Run a callback in the process: held while it is frozen, gone when it dies."""
         context = self.cluster.loop.context_of(self._owner)
         self.cluster.loop.call_later(delay_s, callback, *args, context=context)
 
     def _in_world(self, delay_s: float, callback: Any, *args: object) -> None:
-        """Whatever happens to the process."""
+        """Run a callback outside of the process, so that it runs even if the process dies."""
         context = self.cluster.loop.context_of(_WORLD)
         self.cluster.loop.call_later(delay_s, callback, *args, context=context)

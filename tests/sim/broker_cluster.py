@@ -1,4 +1,4 @@
-"""All simulated brokers together: how they reach each other, and what must hold of their data at the end."""
+"""All simulated brokers together: how they reach each other, and the invariants of their data at the end."""
 
 import asyncio
 import json
@@ -55,13 +55,13 @@ class SimCluster:
         self.on_request: list[OnRequest] = []
         self.on_asked_isr: list[Callable[[AskedIsr], None]] = []
         self.on_bad_dirs: list[Callable[[int], None]] = []
-        """Called with the id of a broker that lost a log directory, before it tells anybody."""
+        """Called with the id of a broker that lost a log directory, before the broker notifies the controller."""
         self.malformed: list[str] = []
-        """Requests that no broker could have read; a test must find this empty."""
+        """Requests that no broker could have read; must be empty at the end of every test."""
         self.blocks: list[tuple[int, int, int]] = []
         """Producer ids handed out: first, last, broker."""
         self.min_insync: dict[str, int] = {}
-        """``min.insync.replicas`` of topics, 1 where nothing is said."""
+        """``min.insync.replicas`` of topics, 1 where it is not set."""
         self._separated: set[tuple[int, int]] = set()
         self._values = 0
         server.observers.append(self._committed)
@@ -74,22 +74,22 @@ class SimCluster:
                     broker.deregistered()
 
     def add(self, broker: int, *, rack: str | None = None, settings: BrokerSettings | None = None) -> SimBroker:
-        """A broker that is not started yet."""
+        """Add a broker that is not started yet."""
         added = self.brokers[broker] = SimBroker(broker, self, rack=rack, settings=settings or BrokerSettings())
         return added
 
     async def sleep(self, seconds: float) -> None:
-        """Virtual time passes."""
+        """Sleep in virtual time."""
         await asyncio.sleep(seconds)
 
     # -- between brokers ---------------------------------------------------------------------------------------------
 
     def separate(self, one: int, other: int) -> None:
-        """From now on these two brokers cannot reach each other."""
+        """Cut the network between two brokers."""
         self._separated |= {(one, other), (other, one)}
 
     def reunite(self) -> None:
-        """All brokers reach each other again."""
+        """Restore the network between all brokers."""
         self._separated.clear()
 
     def reach(self, follower: int, leader: int) -> BrokerLife | None:
@@ -100,7 +100,7 @@ class SimCluster:
         return found.life
 
     def wake(self, follower: int, key: Key) -> None:
-        """A leader has something for a follower."""
+        """Let a follower fetch, because its leader has something new."""
         found = self.brokers.get(follower)
         if found is not None and found.life is not None:
             found.life.want_fetch(key)
@@ -112,7 +112,7 @@ class SimCluster:
     # -- producers ---------------------------------------------------------------------------------------------------
 
     def believed_leaders(self, topic: str, partition: int) -> list[int]:
-        """The running brokers that think they lead: more than one while some have not heard better."""
+        """The running brokers that believe to lead the partition: more than one while some have stale state."""
         return [
             broker.id
             for broker in self.brokers.values()
@@ -123,7 +123,7 @@ class SimCluster:
         ]
 
     def produce(self, topic: str, partition: int) -> int:
-        """Append a record of its own, acks=all, at every broker that thinks it leads; says at how many it was taken."""
+        """Append a record of its own, acks=all, at every broker that believes to lead; return how many took it."""
         taken = 0
         for leader in self.believed_leaders(topic, partition):
             self._values += 1
@@ -132,24 +132,28 @@ class SimCluster:
 
     @property
     def acknowledged(self) -> int:
-        """How many records producers were told to be safe."""
+        """How many records were acknowledged to producers."""
         return self.ledger.count
 
-    # -- what must hold ----------------------------------------------------------------------------------------------
+    # -- invariants --------------------------------------------------------------------------------------------------
 
     def lost_records(self) -> list[str]:
-        """Acknowledged records that are gone without the excuse of an unclean election, as sentences."""
+        """Acknowledged records that are lost without the excuse of an unclean election, as sentences."""
         return [str(loss) for loss in [*self.ledger.lost, *self._lost_at_last(excused=False)]]
 
     def records_lost_uncleanly(self) -> list[str]:
-        """Those that an unclean election excuses."""
+        """Lost records that an unclean election excuses."""
         return [str(loss) for loss in [*self.ledger.lost_uncleanly, *self._lost_at_last(excused=True)]]
 
     def _lost_at_last(self, *, excused: bool) -> list[Loss]:
         losses: list[Loss] = []
         for key in self.ledger.acknowledged:
             keeper = self._keeper(key)
-            if keeper is None or (key[0] in self.ledger.unclean_allowed) is not excused or key[0] in self.ledger.doomed:
+            if (
+                keeper is None
+                or (key[0] in self.ledger.unclean_allowed) is not excused
+                or key[0] in self.ledger.being_deleted
+            ):
                 continue
             log = self.brokers[keeper].disk.get((key[0], key[2]))
             # a topic may have got its id later, and LeaderAndIsr without ids leaves a log without one
@@ -158,7 +162,7 @@ class SimCluster:
         return losses
 
     def _keeper(self, key: LogKey) -> int | None:
-        """Whoever must have everything: the leader that ZooKeeper names, or who led last, or the last one in sync."""
+        """The broker that must have every record: the leader in ZooKeeper, the last leader, or the last in the ISR."""
         node = self.server.nodes.get(f"/brokers/topics/{key[0]}/partitions/{key[2]}/state")
         with suppress(ValueError, KeyError):
             state = json.loads((node.data if node is not None else b"") or b"")
@@ -173,7 +177,7 @@ class SimCluster:
             if broker.life is None:
                 continue
             for key, replica in broker.life.replicas.items():
-                if replica.role is Role.LEADER and key[0] not in self.ledger.doomed:
+                if replica.role is Role.LEADER and key[0] not in self.ledger.being_deleted:
                     found += self._differing(broker.id, key)
         return found
 
@@ -204,7 +208,7 @@ class SimCluster:
         return [broker.at_rest() for broker in self.brokers.values() if broker.is_serving]
 
     def seen(self, broker: int, owner: str, request: SimRequest, error: KafkaError) -> SeenRequest:
-        """A request in the judge's words."""
+        """The request in the form that the judge takes."""
         return SeenRequest(
             broker, owner, request.api_name, request.controller_id, request.controller_epoch, request.broker_epoch,
             int(error), self.loop.time(), request.rows, tuple(each.id for each in request.live_brokers),

@@ -1,14 +1,14 @@
-"""The log directories of a simulated broker: where each replica is, what failed, and what cannot be deleted.
+"""The log directories of a simulated broker: where each replica is, which directory failed, which deletions fail.
 
-A broker with one directory left of several goes on and tells the controller by a notification znode (KIP-112). Until
-it starts again with the directory mended, its replicas there answer KAFKA_STORAGE_ERROR, and so does each replica that
-is not new to it and that it has not got elsewhere: it might be on the bad directory.
+A broker with one directory left of several goes on and reports to the controller by a notification znode (KIP-112).
+Until it starts again with the directory mended, its replicas there answer KAFKA_STORAGE_ERROR, and so does each
+replica that is not new to the broker and that is on no good directory: it might be on the bad one.
 """
 
 import json
 from typing import TYPE_CHECKING, Final
 
-from tests.sim.broker_frames import Key, Told
+from tests.sim.broker_frames import Key, PartitionRow
 
 if TYPE_CHECKING:
     from tests.sim.broker import SimBroker
@@ -20,26 +20,26 @@ _TELL_AGAIN_S: Final = 0.5
 
 
 class LogDirs:
-    """What a broker knows of its directories. ``count`` of 1 is a broker that dies with its only one."""
+    """The directories of one broker. A broker with ``count`` 1 dies with its only directory."""
 
     def __init__(self, broker: "SimBroker") -> None:
         self.count = 1
         self.failed: set[int] = set()
         self.refusals = 0
-        """How many more deletions fail."""
+        """How many of the next deletions fail."""
         self.refused: dict[Key, None] = {}
         """The replicas whose deletion failed since the process started."""
         self._broker = broker
         self._places: dict[Key, int] = {}
 
-    # -- what replicas ask -------------------------------------------------------------------------------------------
+    # -- questions of replicas ---------------------------------------------------------------------------------------
 
-    def may_host(self, told: Told) -> bool:
-        """Whether a replica that is on no good directory can be made: for one that is not new, all must be good."""
-        return told.is_new or not self.failed
+    def may_host(self, row: PartitionRow) -> bool:
+        """Whether a log can be created for a replica without one; unless it is new, all directories must be good."""
+        return row.is_new or not self.failed
 
     def place(self, key: Key) -> None:
-        """A log is made: on the good directory with the fewest."""
+        """Place a new log on the good directory with the fewest logs."""
         self._places.setdefault(key, min(self._good(), key=lambda each: (self._load(each), each)))
 
     def refuses(self, key: Key) -> bool:
@@ -51,7 +51,7 @@ class LogDirs:
         return True
 
     def deleted(self, key: Key) -> None:
-        """The log is gone."""
+        """Forget where the log was."""
         self._places.pop(key, None)
         self.refused.pop(key, None)
 
@@ -61,10 +61,10 @@ class LogDirs:
     def _load(self, directory: int) -> int:
         return sum(place == directory for place in self._places.values())
 
-    # -- what happens to them ----------------------------------------------------------------------------------------
+    # -- failures and repairs ----------------------------------------------------------------------------------------
 
     def fail(self, directory: int) -> bool:
-        """A directory fails; False, and nothing happens, if it is the last good one: the broker would die with it."""
+        """Fail a directory; False without effect if it is the last good one, with which the broker would die."""
         if directory in self.failed or len(self._good()) < 2:
             return False
         self.failed.add(directory)
@@ -79,7 +79,7 @@ class LogDirs:
         return True
 
     def tell(self) -> None:
-        """Notify the controller, as soon as ZooKeeper can be written to; a process that dies tells no more."""
+        """Notify the controller as soon as ZooKeeper can be written to; a process that dies sends no notification."""
         broker = self._broker
         if broker.life is None:
             return
@@ -90,10 +90,10 @@ class LogDirs:
         broker.cluster.server.put_sequential(_PREFIX, json.dumps(body).encode())
 
     def mend(self) -> None:
-        """The directories are good again, with what they had, when the process starts the next time."""
+        """Repair the directories, with their logs, when the process starts the next time."""
         self.failed.clear()
 
     def started(self) -> dict[Key, None]:
-        """A process starts: the replicas that it cannot use."""
+        """Start a process; return the replicas that it cannot use."""
         self.refused.clear()
         return {key: None for key, place in self._places.items() if place in self.failed}

@@ -1,9 +1,9 @@
-"""Control requests as a broker reads them, and its answers: a decoder of its own, small and fast.
+"""Control requests decoded as a broker reads them, and the broker's answers: an independent decoder, small and fast.
 
-Written from the published schemas (``wire.md`` B.1) and from nothing in ``wire``: a mistake that encoder and decoder
+Written from the published schemas (``wire.md`` B.1) and from nothing in ``wire``: an error that encoder and decoder
 shared would stay invisible. kio would be independent too, but takes fifty times as long; a test holds the two against
-each other for every version here. Only what a 3.9 broker negotiates with controllerd is understood: LeaderAndIsr 4-7,
-UpdateMetadata 6-8, StopReplica 3-4.
+each other for every version here. It decodes only the versions that a 3.9 broker negotiates with controllerd:
+LeaderAndIsr 4-7, UpdateMetadata 6-8, StopReplica 3-4.
 """
 
 import struct
@@ -23,15 +23,15 @@ API_NAMES: Final[Mapping[int, str]] = {
     LEADER_AND_ISR: "LeaderAndIsr", STOP_REPLICA: "StopReplica", UPDATE_METADATA: "UpdateMetadata",
 }  # fmt: skip
 SPOKEN: Final[Mapping[int, tuple[int, int]]] = {LEADER_AND_ISR: (0, 7), STOP_REPLICA: (0, 4), UPDATE_METADATA: (0, 8)}
-"""What a 3.9 broker says that it speaks."""
+"""The version ranges that a 3.9 broker answers."""
 ReleaseNumber = tuple[int, int]
 RELEASES: Final[Sequence[ReleaseNumber]] = ((3, 3), (3, 4), (3, 5), (3, 6), (3, 7), (3, 8), (3, 9))
-"""The releases that all brokers of a story may be mixed of."""
+"""The releases that brokers of a story may run."""
 RELEASE_2_8: Final[ReleaseNumber] = (2, 8)
-"""A release that looks its controller up under ``/brokers/ids`` before it stops."""
+"""A release whose brokers look the controller up under ``/brokers/ids`` before they stop."""
 RELEASE_3_0: Final[ReleaseNumber] = (3, 0)
-"""A release that freezes an ISR on most refusals, as every one before 3.1 does."""
-_TOLD_BY: Final = {
+"""A release whose leaders freeze an ISR after most refusals, as every one before 3.1 does."""
+_ADDED_IN: Final = {
     (2, 8): (60, 0), (3, 0): (67, 0), (3, 3): (56, 2), (3, 5): (56, 3), (3, 6): (24, 4), (3, 7): (60, 1),
     (3, 8): (22, 5), (3, 9): (18, 4),
 }  # fmt: skip
@@ -57,8 +57,8 @@ class Malformed(Exception):
     """The bytes do not follow the schema: the encoder is wrong."""
 
 
-class Told(NamedTuple):
-    """What a request says about one partition; what its API does not carry has its default."""
+class PartitionRow(NamedTuple):
+    """The row of a request about one partition; fields that the API does not carry have their defaults."""
 
     topic: str
     partition: int
@@ -95,9 +95,9 @@ class SimRequest:
     controller_epoch: int
     broker_epoch: int
     is_kraft: bool
-    rows: tuple[Told, ...]
+    rows: tuple[PartitionRow, ...]
     topic_ids: Mapping[str, str]
-    """Base64url ids by topic, as far as the request has them; also the topics of a request without ids are absent."""
+    """Base64url ids by topic; a topic is absent if the request has no id for it."""
     live_brokers: tuple[LiveBroker, ...] = ()
     live_leaders: tuple[tuple[int, str, int], ...] = ()
 
@@ -108,12 +108,12 @@ class SimRequest:
 
     @property
     def carries_ids(self) -> bool:
-        """Whether this version has room for topic ids."""
+        """Whether this version has a field for topic ids."""
         return (self.api == UPDATE_METADATA and self.version >= 7) or (self.api == LEADER_AND_ISR and self.version >= 5)
 
 
 def header(frame: bytes) -> tuple[int, int, int, int]:
-    """Api key, version, correlation id and the offset of the body (request header 2; ApiVersions too has it)."""
+    """Decode api key, version, correlation id and the offset of the body (request header 2)."""
     try:
         api, version, correlation_id = _HEADER.unpack_from(frame)
         (length,) = _I16.unpack_from(frame, 8)
@@ -128,7 +128,7 @@ def header(frame: bytes) -> tuple[int, int, int, int]:
 
 
 def decode(frame: bytes) -> SimRequest:
-    """A control request. :raises Malformed: an api or version not spoken, or bytes that do not follow its schema."""
+    """Decode a control request. :raises Malformed: an unsupported api or version, or bytes that break its schema."""
     api, version, correlation_id, at = header(frame)
     if api not in SPOKEN or not _LOWEST[api] <= version <= SPOKEN[api][1]:
         raise Malformed(f"api {api} version {version}")
@@ -159,12 +159,15 @@ def decode(frame: bytes) -> SimRequest:
     )
 
 
-_Content = tuple[tuple[Told, ...], Mapping[str, str], tuple[LiveBroker, ...], tuple[tuple[int, str, int], ...]]
+_Content = tuple[tuple[PartitionRow, ...], Mapping[str, str], tuple[LiveBroker, ...], tuple[tuple[int, str, int], ...]]
 
 
 @lru_cache(maxsize=64)
 def _content(api: int, version: int, body: bytes) -> _Content:
-    """What follows the epochs. Brokers get the same UpdateMetadata one after the other, so it is read once."""
+    """Decode the body after the epochs.
+
+    Brokers get the same UpdateMetadata one after the other, so it is decoded once.
+    """
     if api == LEADER_AND_ISR:
         content, at = _leader_and_isr(version, body)
     elif api == UPDATE_METADATA:
@@ -180,7 +183,7 @@ def _leader_and_isr(version: int, body: bytes) -> tuple[_Content, int]:
     at = 1 if version >= 5 else 0
     if version >= 5 and body[0] != 0:
         raise Malformed(f"LeaderAndIsr of type {body[0]}")
-    rows: list[Told] = []
+    rows: list[PartitionRow] = []
     ids: dict[str, str] = {}
     topics, at = _count(body, at)
     for _ in range(topics):
@@ -202,7 +205,7 @@ def _leader_and_isr(version: int, body: bytes) -> tuple[_Content, int]:
     return (tuple(rows), ids, (), tuple(leaders)), at
 
 
-def _leader_and_isr_row(version: int, body: bytes, at: int, topic: str) -> tuple[Told, int]:
+def _leader_and_isr_row(version: int, body: bytes, at: int, topic: str) -> tuple[PartitionRow, int]:
     partition, controller_epoch, leader, leader_epoch = _STATE.unpack_from(body, at)
     isr, at = _ids(body, at + 16)
     (partition_epoch,) = _I32.unpack_from(body, at)
@@ -212,7 +215,7 @@ def _leader_and_isr_row(version: int, body: bytes, at: int, topic: str) -> tuple
     is_new = body[at] != 0
     recovery = body[at + 1] if version >= 6 else 0
     at = _no_tags(body, at + (2 if version >= 6 else 1))
-    row = Told(
+    row = PartitionRow(
         topic, partition, controller_epoch, leader, leader_epoch, isr, partition_epoch, replicas, adding, removing,
         (), is_new, recovery,
     )  # fmt: skip
@@ -220,7 +223,7 @@ def _leader_and_isr_row(version: int, body: bytes, at: int, topic: str) -> tuple
 
 
 def _update_metadata(version: int, body: bytes) -> tuple[_Content, int]:
-    rows: list[Told] = []
+    rows: list[PartitionRow] = []
     ids: dict[str, str] = {}
     topics, at = _count(body, 0)
     for _ in range(topics):
@@ -236,7 +239,9 @@ def _update_metadata(version: int, body: bytes) -> tuple[_Content, int]:
             offline, at = _ids(body, at)
             at = _no_tags(body, at)
             rows.append(
-                Told(topic, partition, controller_epoch, leader, leader_epoch, isr, epoch, replicas, (), (), offline)
+                PartitionRow(
+                    topic, partition, controller_epoch, leader, leader_epoch, isr, epoch, replicas, (), (), offline
+                )
             )
         at = _no_tags(body, at)
     brokers = []
@@ -274,13 +279,13 @@ def _stop_replica(body: bytes) -> tuple[_Content, int]:
         for _ in range(states):
             partition, leader_epoch, delete = _STOP.unpack_from(body, at)
             at = _no_tags(body, at + 9)
-            rows.append(Told(topic, partition, leader_epoch=leader_epoch, delete=delete))
+            rows.append(PartitionRow(topic, partition, leader_epoch=leader_epoch, delete=delete))
         at = _no_tags(body, at)
     return (tuple(rows), {}, (), ()), at
 
 
 def _count(body: bytes, at: int) -> tuple[int, int]:
-    """The length of a compact array or string."""
+    """Decode the length of a compact array or string."""
     length, shift = 0, 0
     while body[at] >= 0x80:
         length |= (body[at] & 0x7F) << shift
@@ -321,13 +326,13 @@ def _no_tags(body: bytes, at: int) -> int:
 
 @lru_cache(maxsize=4096)
 def id_text(raw: bytes) -> str:
-    """16 bytes as base64url without padding."""
+    """Encode 16 bytes as base64url without padding."""
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 @lru_cache(maxsize=4096)
 def raw_id(text: str | None) -> bytes:
-    """The 16 bytes of an id; zeros for None."""
+    """Decode the 16 bytes of an id; zeros for None."""
     return _NO_ID if text is None else urlsafe_b64decode(text + "==")
 
 
@@ -335,19 +340,19 @@ def raw_id(text: str | None) -> bytes:
 
 
 def framed(content: bytes) -> bytes:
-    """A frame with its size."""
+    """Prefix a frame with its size."""
     return _I32.pack(len(content)) + content
 
 
 def spoken_on(release: ReleaseNumber) -> dict[int, tuple[int, int]]:
-    """Return the ApiVersions of a broker of this release, as far as anything depends on it."""
-    told_by = dict(api for since, api in _TOLD_BY.items() if since <= release)
+    """The ApiVersions of a broker of this release, as far as the controller's choices depend on it."""
+    added = dict(api for since, api in _ADDED_IN.items() if since <= release)
     control = SPOKEN if release >= (3, 4) else _BEFORE_34 if release >= (3, 2) else _BEFORE_32
-    return {**control, **{api: (0, version) for api, version in told_by.items()}}
+    return {**control, **{api: (0, version) for api, version in added.items()}}
 
 
 def api_versions_answer(correlation_id: int, version: int, spoken: Mapping[int, tuple[int, int]]) -> bytes:
-    """The frame that answers ApiVersions 3 (or 0)."""
+    """The response frame of ApiVersions 3 (or 0)."""
     flexible = version >= 3
     tags = b"\0" if flexible else b""
     entries = b"".join(Struct(">hhh").pack(api, *spoken[api]) + tags for api in sorted(spoken))
@@ -358,9 +363,9 @@ def api_versions_answer(correlation_id: int, version: int, spoken: Mapping[int, 
 def settings_answer(
     frame: bytes, settings: Mapping[str, str], default: Mapping[str, str], own: Mapping[str, str]
 ) -> bytes:
-    """The frame that answers DescribeConfigs 1 about one broker; ``default`` and ``own`` are dynamic.
+    """The response frame of DescribeConfigs 1 about one broker; ``default`` and ``own`` are dynamic.
 
-    :raises Malformed: it asks for something else.
+    :raises Malformed: the request asks for something else.
     """
     _, version, correlation_id, at = header(frame)
     resources, kind = Struct(">ib").unpack_from(frame, at)
@@ -393,7 +398,7 @@ def _short(text: str | None) -> bytes:
 
 
 def answer(request: SimRequest, error: int, errors: Sequence[tuple[Key, int]]) -> bytes:
-    """The frame that answers a control request."""
+    """The response frame of a control request."""
     head = _I32.pack(request.correlation_id) + b"\0" + _I16.pack(error)
     if request.api == UPDATE_METADATA:
         return framed(head + b"\0")

@@ -1,7 +1,7 @@
-"""What one run of a simulated broker's process has in its memory: gate, metadata cache, replicas. A crash loses it all.
+"""The memory of one run of a simulated broker: epochs, metadata cache, replicas. A crash loses it all.
 
-Followers do not poll. A leader wakes those that lack something, which stands for the long poll of a real fetch; each
-fetch is one instant, and what a follower got counts for the leader only at its next fetch, as in Kafka.
+Followers do not poll. A leader wakes the followers that lack records, which stands for the long poll of a real fetch. A
+fetch is one instant, and fetched records count for the leader only at the next fetch, as in Kafka.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.errors import ControllerdError
 from events.admin import AllocateProducerIds, ControlledShutdown, ProducerIdBlock
 from events.replicas import AlterPartitionReceived, AlterPartitionReply, ProposedIsr
-from tests.sim.broker_frames import LEADER_AND_ISR, STOP_REPLICA, Key, SimRequest, Told
+from tests.sim.broker_frames import LEADER_AND_ISR, STOP_REPLICA, Key, PartitionRow, SimRequest
 from tests.sim.broker_log import LogKey, ReplicaLog
 from tests.sim.broker_metadata import Metadata
 from tests.sim.broker_replica import Fetched, IsrChange, Role, SimReplica
@@ -41,13 +41,13 @@ class BrokerLife:
 
     def __init__(self, broker: "SimBroker", owner: str, broker_epoch: int) -> None:
         self.owner: Final = owner
-        """Under which its callbacks and tasks run in the loop."""
+        """The loop owner of its callbacks and tasks."""
         self.gate: Final = ControlGate()
         self.gate.broker_epoch = broker_epoch
         self.metadata: Final = Metadata()
         self.replicas: Final[dict[Key, SimReplica]] = {}
-        self.strange: Final[dict[Key, None]] = {}
-        """Replicas that it cannot begin because it has those of an earlier topic of that name."""
+        self.conflicting: Final[dict[Key, None]] = {}
+        """Replicas that cannot start because the disk has a replica of an earlier topic of that name."""
         self.since: Final = broker.cluster.loop.time()
         self.configured: Final = dict(broker.configured)
         """The settings in the broker's file at its start."""
@@ -93,23 +93,23 @@ class BrokerLife:
         ]
         return error, []
 
-    def _become(self, told: Told, topic_id: str | None) -> KafkaError:
-        key = (told.topic, told.partition)
+    def _become(self, row: PartitionRow, topic_id: str | None) -> KafkaError:
+        key = (row.topic, row.partition)
         if key in self._broker.offline:
             return KafkaError.KAFKA_STORAGE_ERROR
         replica = self.replicas.get(key)
         log = self._disk.get(key)
         known_id = None if log is None else log.topic_id
         if topic_id is not None and known_id is not None and topic_id != known_id:
-            self.strange[key] = None
+            self.conflicting[key] = None
             return KafkaError.INCONSISTENT_TOPIC_ID
         leader_epoch = -1 if replica is None else replica.leader_epoch
-        if told.leader_epoch <= leader_epoch:
-            return self._nothing_new(told, log, topic_id, leader_epoch)
-        if self._id not in told.replicas:
+        if row.leader_epoch <= leader_epoch:
+            return self._nothing_new(row, log, topic_id, leader_epoch)
+        if self._id not in row.replicas:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
         if log is None:
-            if not self._broker.dirs.may_host(told):
+            if not self._broker.dirs.may_host(row):
                 self._broker.offline[key] = None
                 return KafkaError.KAFKA_STORAGE_ERROR
             self._broker.dirs.place(key)
@@ -117,55 +117,60 @@ class BrokerLife:
         log.topic_id = topic_id or log.topic_id
         if replica is None:
             replica = self.replicas[key] = SimReplica(key, self._id, log)
-        self._take_role(replica, told)
+        self._take_role(replica, row)
         return KafkaError.NONE
 
-    def _nothing_new(self, told: Told, log: ReplicaLog | None, topic_id: str | None, leader_epoch: int) -> KafkaError:
-        if told.leader_epoch == leader_epoch and topic_id is not None and log is not None and log.topic_id is None:
+    def _nothing_new(
+        self, row: PartitionRow, log: ReplicaLog | None, topic_id: str | None, leader_epoch: int
+    ) -> KafkaError:
+        if row.leader_epoch == leader_epoch and topic_id is not None and log is not None and log.topic_id is None:
             log.topic_id = topic_id
             return KafkaError.NONE
         return KafkaError.STALE_CONTROLLER_EPOCH
 
-    def _take_role(self, replica: SimReplica, told: Told) -> None:
-        """A leader that is not live for us is refused in silence, and its leader epoch is not stored."""
-        if told.leader == self._id:
-            if replica.lead(told, self._loop.time()):
+    def _take_role(self, replica: SimReplica, row: PartitionRow) -> None:
+        """Take the role of the row.
+
+        A leader that is not live for this broker is ignored, and its leader epoch is not stored.
+        """
+        if row.leader == self._id:
+            if replica.lead(row, self._loop.time()):
                 self._cluster.ledger.leads(_log_key(replica), self._id, replica.leader_epoch, replica.log)
                 self._advance(replica)
                 self._wake_followers(replica)
                 self._watch_lag()
-        elif told.leader in self.metadata.brokers and replica.follow(told):
+        elif row.leader in self.metadata.brokers and replica.follow(row):
             self.want_fetch(replica.key)
 
-    def _stop(self, told: Told) -> KafkaError:
-        key = (told.topic, told.partition)
+    def _stop(self, row: PartitionRow) -> KafkaError:
+        key = (row.topic, row.partition)
         if key in self._broker.offline:
             return KafkaError.KAFKA_STORAGE_ERROR
         replica = self.replicas.get(key)
         if replica is not None:
-            if told.leader_epoch not in {_DELETES_TOPIC, _UNKNOWN_EPOCH} and told.leader_epoch < replica.leader_epoch:
+            if row.leader_epoch not in {_DELETES_TOPIC, _UNKNOWN_EPOCH} and row.leader_epoch < replica.leader_epoch:
                 return KafkaError.FENCED_LEADER_EPOCH
             replica.stop()
-        if told.delete:
+        if row.delete:
             self.replicas.pop(key, None)
             if self._broker.dirs.refuses(key):
                 return KafkaError.KAFKA_STORAGE_ERROR
             self._broker.dirs.deleted(key)
-            self.strange.pop(key, None)
+            self.conflicting.pop(key, None)
             log = self._disk.pop(key, None)
             self._broker.deleted[key] = None if log is None else log.topic_id
-            if log is not None and told.leader_epoch == _DELETES_TOPIC:
-                self._cluster.ledger.forget((told.topic, log.topic_id, told.partition))
+            if log is not None and row.leader_epoch == _DELETES_TOPIC:
+                self._cluster.ledger.forget((row.topic, log.topic_id, row.partition))
         return KafkaError.NONE
 
     def fail_disk(self, key: Key) -> None:
-        """The log directory of a replica failed."""
+        """Drop the replica whose log directory failed."""
         self.replicas.pop(key, None)
 
     # -- as leader ---------------------------------------------------------------------------------------------------
 
     def append(self, key: Key, value: int) -> KafkaError:
-        """A producer's record, with acks from all."""
+        """Append a producer's record, with acks=all."""
         replica = self.replicas.get(key)
         if replica is None:
             return KafkaError.NOT_LEADER_OR_FOLLOWER
@@ -177,12 +182,12 @@ class BrokerLife:
         return error
 
     def serve(self, follower: int, key: Key, leader_epoch: int, end: int, last_epoch: int) -> Fetched:
-        """A follower's fetch."""
+        """Answer a follower's fetch."""
         replica = self.replicas.get(key)
         if replica is None:
             return Fetched(KafkaError.NOT_LEADER_OR_FOLLOWER)
         answer = replica.serve(follower, leader_epoch, end, last_epoch, self._loop.time())
-        if answer.error is not KafkaError.NONE or answer.parts_from is not None:
+        if answer.error is not KafkaError.NONE or answer.diverges_at is not None:
             return answer
         if replica.may_join(follower) and follower in self.metadata.brokers:
             self._propose(replica, (*replica.isr, follower))
@@ -205,7 +210,7 @@ class BrokerLife:
             self._cluster.wake(follower, replica.key)
 
     def _wake_outsiders(self) -> None:
-        """Those that are not in the ISR fetch again, so that they are considered anew."""
+        """Let the followers outside of the ISR fetch again, so that they are considered anew."""
         for replica in self.replicas.values():
             if replica.role is Role.LEADER and replica.pending is None:
                 for follower in replica.outsiders:
@@ -253,7 +258,7 @@ class BrokerLife:
         }
 
     async def _ask_for(self, changes: Mapping[Key, IsrChange]) -> bool:
-        """One AlterPartition; False when anything of it must be asked again."""
+        """Send one AlterPartition; False when any change of it must be sent again."""
         self._announce(changes)
         try:
             reply = await self._cluster.ask(self._alter_partition(changes))
@@ -275,13 +280,16 @@ class BrokerLife:
                 observer(AskedIsr(self._id, topic, partition, change.leader_epoch, change.partition_epoch, change.isr))
 
     def _alter_partition(self, changes: Mapping[Key, IsrChange]) -> AlterPartitionReceived:
-        """By topic id when every topic has one (version 3), else by name (version 1; release 3.0 knows only that)."""
+        """The request by topic id when every topic has one (version 3), else by name (version 1.
+
+        3.0 knows only version 0).
+        """
         asked = {
             key: ProposedIsr(change.leader_epoch, change.partition_epoch, tuple(map(BrokerId, change.isr)))
             for key, change in changes.items()
         }
         by_id = {(topic_id, key[1]): each for key, each in asked.items() if (topic_id := self._topic_id(key))}
-        is_first = self._broker.freezes
+        is_first = self._broker.freezes_isr
         has_ids = len(by_id) == len(asked) and not is_first
         return AlterPartitionReceived(
             broker=BrokerId(self._id),
@@ -301,7 +309,8 @@ class BrokerLife:
         if not was_pending or replica.pending is not None:
             return
         self._advance(replica)
-        # The next one may join now; after a refusal in a while, or the two would go round and round.
+        # The next follower may join now; after a refusal only in a while, or refusal and request would alternate for
+        # ever.
         pause_s = 0.0 if isinstance(outcome, LeaderAndIsr) else _LONGEST_BACKOFF_S
         self._call_later(pause_s, self._wake_outsiders_of, replica)
         self._watch_lag()
@@ -312,7 +321,7 @@ class BrokerLife:
                 self._cluster.wake(follower, replica.key)
 
     async def leave(self, attempts: int, backoff_s: float) -> bool:
-        """ControlledShutdown until nothing remains; False after so many attempts without success."""
+        """Send ControlledShutdown until no partition remains; False after so many attempts without success."""
         for attempt in range(attempts):
             if attempt:
                 await self._cluster.sleep(backoff_s)
@@ -326,7 +335,7 @@ class BrokerLife:
         return False
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
-        """Ask until there is a block."""
+        """Ask for a block of producer ids until there is one."""
         backoff_s = _FIRST_BACKOFF_S
         while True:
             try:
@@ -345,7 +354,7 @@ class BrokerLife:
     # -- as follower -------------------------------------------------------------------------------------------------
 
     def want_fetch(self, key: Key) -> None:
-        """Fetch soon; called by leaders that have something new as well."""
+        """Fetch soon; also called by a leader that has new records."""
         replica = self.replicas.get(key)
         if replica is None or not replica.fetching:
             return

@@ -1,7 +1,8 @@
-"""Logs of replicas, and the ledger of what producers were promised: an acknowledged record is never lost.
+"""Logs of replicas, and the ledger of acknowledged records, which must never be lost.
 
-A record is a leader epoch and a value, an offset its place in the list. Followers truncate by leader epochs (KIP-101),
-in the form in which a fetch carries the last epoch and the leader answers where the two logs part (KIP-595).
+A record is a leader epoch and a value; its offset is its place in the list. Followers truncate by leader epochs
+(KIP-101), in the form in which a fetch carries the last epoch and the leader answers where the two logs diverge
+(KIP-595).
 """
 
 from bisect import bisect_right
@@ -10,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 LogKey = tuple[str, str | None, int]
-"""Topic, topic id (None without ids) and partition: a topic that was created again is another one."""
+"""Topic, topic id (None without ids) and partition: a topic that was created again has another key."""
 
 
 class Record(NamedTuple):
-    """A record; its epoch is that of the leader that appended it."""
+    """A record; ``epoch`` is the leader epoch in which it was appended."""
 
     epoch: int
     value: int
 
 
 class ReplicaLog:
-    """What one broker has on disk of one partition. It survives everything but StopReplica with delete."""
+    """The log of one partition on the disk of one broker. It survives everything but StopReplica with delete."""
 
     __slots__ = ("high_watermark", "records", "topic_id")
 
@@ -45,15 +46,15 @@ class ReplicaLog:
         end = bisect_right(self.records, epoch, key=_epoch)
         return (self.records[end - 1].epoch if end else -1), end
 
-    def parts_from(self, other_epoch: int, other_end: int) -> tuple[int, int] | None:
-        """Where a log that ends there, with this last epoch, leaves this one; None if it is a beginning of it."""
+    def diverges_at(self, other_epoch: int, other_end: int) -> tuple[int, int] | None:
+        """Where a log of this end and last epoch diverges from this one; None if it is a prefix of this one."""
         if other_end == 0:
             return None
         epoch, end = self.end_of_epoch(other_epoch)
         return (epoch, end) if epoch < other_epoch or end < other_end else None
 
     def truncate_to(self, end: int) -> None:
-        """Drop everything from this offset on."""
+        """Drop all records from this offset on."""
         del self.records[end:]
         self.high_watermark = min(self.high_watermark, end)
 
@@ -63,23 +64,23 @@ def _epoch(record: Record) -> int:
 
 
 class Acknowledged(NamedTuple):
-    """A record whose producer was told that it is safe."""
+    """A record that a leader acknowledged to its producer."""
 
     offset: int
     record: Record
     leader_epoch: int
-    """Of the leader that acknowledged it; not less than the record's own."""
+    """The epoch of the leader that acknowledged it; not less than the record's own."""
     leader: int
 
 
 class Loss(NamedTuple):
-    """A record that was acknowledged and that a broker that must have it does not have."""
+    """An acknowledged record that is missing at a broker that must have it."""
 
     key: LogKey
     acknowledged: Acknowledged
     broker: int
     leader_epoch: int | None
-    """The leader epoch in which the broker leads; None if it was looked at for the end of the story."""
+    """The leader epoch in which the broker leads; None if the log was checked at the end of the story."""
 
     def __str__(self) -> str:
         topic, _, partition = self.key
@@ -91,7 +92,7 @@ class Loss(NamedTuple):
         )
 
 
-class _Reign(NamedTuple):
+class _Leadership(NamedTuple):
     epoch: int
     leader: int
     log: Sequence[Record]
@@ -102,11 +103,11 @@ class Ledger:
     """Every acknowledgement and every leader of every partition, compared as they happen."""
 
     acknowledged: dict[LogKey, list[Acknowledged]] = field(default_factory=dict)
-    """What must still be there; what was lost once is not reported again."""
+    """The records that must still exist; a loss is reported once."""
     unclean_allowed: set[str] = field(default_factory=set)
     """Topics that may lose records: the story names them before it allows, or orders, an unclean election."""
-    doomed: set[str] = field(default_factory=set)
-    """Topics that are to be deleted: nothing of them is promised any more."""
+    being_deleted: set[str] = field(default_factory=set)
+    """Topics that are being deleted: their records may be lost."""
     lost: list[Loss] = field(default_factory=list)
     """Losses that nothing excuses."""
     lost_uncleanly: list[Loss] = field(default_factory=list)
@@ -115,57 +116,61 @@ class Ledger:
     """How many records were ever acknowledged."""
     double_leaders: list[str] = field(default_factory=list)
     """Two brokers that led one partition in the same leader epoch, as sentences."""
-    _reigns: dict[LogKey, list[_Reign]] = field(default_factory=dict)
+    _leaderships: dict[LogKey, list[_Leadership]] = field(default_factory=dict)
 
     def leads(self, key: LogKey, leader: int, epoch: int, log: ReplicaLog) -> None:
-        """A broker begins to lead: what leaders of lower epochs acknowledged must be in its log."""
-        rivals = [reign.leader for reign in self._reigns_of(key) if reign.epoch == epoch and reign.leader != leader]
-        if rivals and key[0] not in self.doomed:
+        """Note that a broker begins to lead: records acknowledged in lower epochs must be in its log."""
+        rivals = [
+            leadership.leader
+            for leadership in self._leaderships_of(key)
+            if leadership.epoch == epoch and leadership.leader != leader
+        ]
+        if rivals and key[0] not in self.being_deleted:
             self.double_leaders.append(f"{key[0]}-{key[2]}: {rivals[0]} and {leader} both lead in epoch {epoch}")
-        self._reigns.setdefault(key, []).append(_Reign(epoch, leader, tuple(log.records)))
+        self._leaderships.setdefault(key, []).append(_Leadership(epoch, leader, tuple(log.records)))
         for same in _of_one_topic(key, self.acknowledged):
-            promises = self.acknowledged[same]
-            for each in [each for each in promises if each.leader_epoch < epoch and not _has(log, each)]:
+            expected = self.acknowledged[same]
+            for each in [each for each in expected if each.leader_epoch < epoch and not _has(log, each)]:
                 self._lose(same, each, leader, epoch)
 
     def acknowledge(self, key: LogKey, offset: int, record: Record, leader: int, epoch: int) -> None:
-        """A leader told a producer that its record is safe; leaders of higher epochs there may be already have it."""
-        promise = Acknowledged(offset, record, epoch, leader)
-        self.acknowledged.setdefault(key, []).append(promise)
+        """Note that a leader acknowledged a record; leaders of higher epochs may exist already, and must have it."""
+        acknowledged = Acknowledged(offset, record, epoch, leader)
+        self.acknowledged.setdefault(key, []).append(acknowledged)
         self.count += 1
-        for reign in self._reigns_of(key):
-            if reign.epoch > epoch and reign.log[offset : offset + 1] != (record,):
-                self._lose(key, promise, reign.leader, reign.epoch)
+        for leadership in self._leaderships_of(key):
+            if leadership.epoch > epoch and leadership.log[offset : offset + 1] != (record,):
+                self._lose(key, acknowledged, leadership.leader, leadership.epoch)
                 return
 
     def forget(self, key: LogKey) -> None:
-        """The topic is being deleted: nothing of it is promised any more."""
+        """Drop the records of a topic that is being deleted."""
         self.acknowledged.pop(key, None)
-        self._reigns.pop(key, None)
+        self._leaderships.pop(key, None)
 
     def forget_topic(self, topic: str) -> None:
-        """The topic is gone; one that gets its name is another one."""
-        for key in [key for key in {**self.acknowledged, **self._reigns} if key[0] == topic]:
+        """Drop a topic that is gone; a later topic of that name is another one."""
+        for key in [key for key in {**self.acknowledged, **self._leaderships} if key[0] == topic]:
             self.forget(key)
 
     def last_leader(self, key: LogKey) -> int | None:
         """The broker that led in the highest epoch."""
-        return max(self._reigns[key], key=_reign_epoch).leader if key in self._reigns else None
+        return max(self._leaderships[key], key=_leadership_epoch).leader if key in self._leaderships else None
 
     def check_last(self, key: LogKey, broker: int, log: ReplicaLog | None) -> list[Loss]:
-        """What the log of this broker lacks, which must have everything at the end (None: it has no log at all)."""
-        promises = self.acknowledged.get(key, ())
-        return [Loss(key, each, broker, None) for each in promises if log is None or not _has(log, each)]
+        """The acknowledged records that are missing in a log that must have all at the end; None is no log at all."""
+        expected = self.acknowledged.get(key, ())
+        return [Loss(key, each, broker, None) for each in expected if log is None or not _has(log, each)]
 
-    def _reigns_of(self, key: LogKey) -> list[_Reign]:
-        return [reign for same in _of_one_topic(key, self._reigns) for reign in self._reigns[same]]
+    def _leaderships_of(self, key: LogKey) -> list[_Leadership]:
+        return [leadership for same in _of_one_topic(key, self._leaderships) for leadership in self._leaderships[same]]
 
-    def _lose(self, key: LogKey, promise: Acknowledged, leader: int, epoch: int) -> None:
-        self.acknowledged[key].remove(promise)
-        if key[0] in self.doomed:
+    def _lose(self, key: LogKey, acknowledged: Acknowledged, leader: int, epoch: int) -> None:
+        self.acknowledged[key].remove(acknowledged)
+        if key[0] in self.being_deleted:
             return
         losses = self.lost_uncleanly if key[0] in self.unclean_allowed else self.lost
-        losses.append(Loss(key, promise, leader, epoch))
+        losses.append(Loss(key, acknowledged, leader, epoch))
 
 
 def _of_one_topic(key: LogKey, keys: Iterable[LogKey]) -> list[LogKey]:
@@ -175,10 +180,10 @@ def _of_one_topic(key: LogKey, keys: Iterable[LogKey]) -> list[LogKey]:
     return [each for each in named if each[1] == topic_id or None in {each[1], topic_id}]
 
 
-def _has(log: ReplicaLog, promise: Acknowledged) -> bool:
+def _has(log: ReplicaLog, acknowledged: Acknowledged) -> bool:
     records: Final = log.records
-    return promise.offset < len(records) and records[promise.offset] == promise.record
+    return acknowledged.offset < len(records) and records[acknowledged.offset] == acknowledged.record
 
 
-def _reign_epoch(reign: _Reign) -> int:
-    return reign.epoch
+def _leadership_epoch(leadership: _Leadership) -> int:
+    return leadership.epoch

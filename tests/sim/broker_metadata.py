@@ -1,24 +1,24 @@
-"""What a simulated broker knows about the cluster: nothing but what UpdateMetadata told it since it started."""
+"""The metadata cache of a simulated broker: only the content of UpdateMetadata since the broker started."""
 
 from typing import Final
 
-from tests.sim.broker_frames import Key, LiveBroker, SimRequest, Told
+from tests.sim.broker_frames import Key, LiveBroker, PartitionRow, SimRequest
 
 _REMOVED: Final = -2
 
 
 class Metadata:
-    """What UpdateMetadata told."""
+    """The brokers, partitions and topic ids of accepted UpdateMetadata requests."""
 
     __slots__ = ("brokers", "controller_id", "forgotten", "partitions", "topic_ids")
 
     def __init__(self) -> None:
         self.controller_id: int | None = None
         self.brokers: dict[int, LiveBroker] = {}
-        self.partitions: dict[Key, Told] = {}
+        self.partitions: dict[Key, PartitionRow] = {}
         self.topic_ids: dict[str, str] = {}
         self.forgotten: list[str] = []
-        """Topics whose ids the broker forgot: by a request version without ids, or by a zero id."""
+        """Topics whose ids the broker lost: by a request version without ids, or by a zero id."""
 
     def update(self, request: SimRequest) -> bool:
         """Replace brokers and controller, merge ids and then partitions; return whether the brokers changed.
@@ -32,7 +32,7 @@ class Metadata:
         sent_away = self._take_ids(request)
         for row in request.rows:
             self._take_row(row)
-        # A topic that goes, or had gone and is created anew without an id, loses its id rightly.
+        # A topic that is deleted, or that was created anew without an id, loses its id rightly.
         self.forgotten += [topic for topic, numbers in sent_away.items() if numbers & self._numbers(topic)]
         return changed
 
@@ -44,7 +44,7 @@ class Metadata:
         lost = [topic for topic in sorted(without) if self.topic_ids.pop(topic, None) is not None]
         return {topic: self._numbers(topic) for topic in lost}
 
-    def _take_row(self, row: Told) -> None:
+    def _take_row(self, row: PartitionRow) -> None:
         key = (row.topic, row.partition)
         if row.leader != _REMOVED:
             self.partitions[key] = row

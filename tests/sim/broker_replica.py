@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import LeaderAndIsr
-from tests.sim.broker_frames import RELEASE_3_0, Key, ReleaseNumber, Told
+from tests.sim.broker_frames import RELEASE_3_0, Key, PartitionRow, ReleaseNumber
 from tests.sim.broker_log import Record, ReplicaLog
 
 _REFUSED_FOR_GOOD: Final = frozenset({
@@ -17,13 +17,13 @@ _REFUSED_FOR_GOOD: Final = frozenset({
     KafkaError.INVALID_REQUEST,
     KafkaError.NEW_LEADER_ELECTED,
 })  # fmt: skip
-"""After these the leader keeps what it proposed in mind, and waits for a LeaderAndIsr with a higher leader epoch."""
+"""After these errors the proposed ISR stays pending until a LeaderAndIsr has a higher leader epoch."""
 _NOT_DONE: Final = frozenset({KafkaError.OPERATION_NOT_ATTEMPTED, KafkaError.INELIGIBLE_REPLICA})
-"""After these the committed ISR holds for sure."""
+"""After these errors the committed ISR holds for certain."""
 
 
 class Role(Enum):
-    """What the replica does."""
+    """The role of the replica."""
 
     NONE = "none"
     LEADER = "leader"
@@ -42,20 +42,20 @@ class IsrChange:
 
 @dataclass(slots=True)
 class FollowerState:
-    """What a leader knows of a follower."""
+    """The state of a follower as its leader tracks it."""
 
     end: int = -1
-    """Its log end offset, -1 until it fetched from this leader."""
+    """The follower's log end offset, -1 until it fetched from this leader."""
     caught_up_at: float = float("-inf")
     fetched_at: float = float("-inf")
     leader_end_then: int = -1
 
 
 class Fetched(NamedTuple):
-    """The answer to a fetch: an error, or where the logs part, or records."""
+    """The answer to a fetch: an error, or where the logs diverge, or records."""
 
     error: KafkaError
-    parts_from: tuple[int, int] | None = None
+    diverges_at: tuple[int, int] | None = None
     records: tuple[Record, ...] = ()
     high_watermark: int = -1
 
@@ -73,49 +73,49 @@ class SimReplica:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
-    """On a leader: as the controller confirmed it last. On a follower: as it was told (for the end of the story)."""
+    """On a leader the ISR that the controller confirmed last, on a follower the one of the last LeaderAndIsr."""
     pending: IsrChange | None = None
     fetching: bool = False
     stopped: bool = False
-    """StopReplica without delete, and nothing since."""
+    """Whether StopReplica without delete came last."""
     waiting: list[int] = field(default_factory=list)
-    """Offsets whose producers wait for all of the ISR."""
+    """Offsets whose producers wait for all members of the ISR."""
     followers: dict[int, FollowerState] = field(default_factory=dict)
     epoch_start: int = 0
 
-    # -- what the controller says ------------------------------------------------------------------------------------
+    # -- requests of the controller ----------------------------------------------------------------------------------
 
-    def lead(self, told: Told, now: float) -> bool:
-        """Lead as told; False, and nothing changed, if the partition epoch is older than what is known."""
-        if told.partition_epoch < self.partition_epoch:
+    def lead(self, row: PartitionRow, now: float) -> bool:
+        """Become leader; False without effect if the partition epoch is older than the known one."""
+        if row.partition_epoch < self.partition_epoch:
             return False
         led_before = self.role is Role.LEADER
-        self._take(told)
+        self._take(row)
         self.role, self.fetching = Role.LEADER, False
         self.epoch_start = self.log.end
         before, self.followers = self.followers, {}
-        for replica in told.replicas:
+        for replica in row.replicas:
             if replica != self.broker:
                 state = self.followers[replica] = FollowerState(end=-1)
                 if led_before and replica in before:
                     state.end = before[replica].end
-                if replica in told.isr:
+                if replica in row.isr:
                     state.caught_up_at = now
         return True
 
-    def follow(self, told: Told) -> bool:
-        """Follow as told; False, and nothing changed, if the partition epoch is older than what is known."""
-        if told.partition_epoch < self.partition_epoch:
+    def follow(self, row: PartitionRow) -> bool:
+        """Become follower; False without effect if the partition epoch is older than the known one."""
+        if row.partition_epoch < self.partition_epoch:
             return False
-        self._take(told)
+        self._take(row)
         self.role, self.fetching = Role.FOLLOWER, True
         self.waiting.clear()
         self.followers.clear()
         return True
 
-    def _take(self, told: Told) -> None:
-        self.leader, self.leader_epoch, self.partition_epoch = told.leader, told.leader_epoch, told.partition_epoch
-        self.replicas, self.isr = told.replicas, told.isr
+    def _take(self, row: PartitionRow) -> None:
+        self.leader, self.leader_epoch, self.partition_epoch = row.leader, row.leader_epoch, row.partition_epoch
+        self.replicas, self.isr = row.replicas, row.isr
         self.pending, self.stopped = None, False
 
     def stop(self) -> None:
@@ -129,7 +129,7 @@ class SimReplica:
         if self.role is not Role.LEADER:
             return KafkaError.NOT_LEADER_OR_FOLLOWER
         if len(self.isr) < min(min_insync, len(self.replicas)):
-            return KafkaError.UNKNOWN_SERVER_ERROR  # NOT_ENOUGH_REPLICAS; the controller never sees its code
+            return KafkaError.UNKNOWN_SERVER_ERROR  # NOT_ENOUGH_REPLICAS; the controller never gets its code
         end = self.log.end
         for state in self.followers.values():
             if state.end == end:
@@ -139,7 +139,7 @@ class SimReplica:
         return KafkaError.NONE
 
     def serve(self, follower: int, leader_epoch: int, end: int, last_epoch: int, now: float) -> Fetched:
-        """A follower fetches from the end of its log."""
+        """Answer a follower that fetches from the end of its log."""
         if leader_epoch != self.leader_epoch:
             older = leader_epoch < self.leader_epoch
             return Fetched(KafkaError.FENCED_LEADER_EPOCH if older else KafkaError.UNKNOWN_LEADER_EPOCH)
@@ -148,7 +148,7 @@ class SimReplica:
         state = self.followers.get(follower)
         if state is None:
             return Fetched(KafkaError.UNKNOWN_LEADER_EPOCH)
-        parts = self.log.parts_from(last_epoch, end)
+        parts = self.log.diverges_at(last_epoch, end)
         if parts is not None:
             return Fetched(KafkaError.NONE, parts)
         if end >= self.log.end:
@@ -159,9 +159,9 @@ class SimReplica:
         return Fetched(KafkaError.NONE, None, tuple(self.log.records[end:]), self.log.high_watermark)
 
     def advance(self, min_insync: int) -> list[int]:
-        """Move the high watermark as far as it may go; the offsets that producers may be told of now.
+        """Move the high watermark as far as possible; return the offsets that can be acknowledged now.
 
-        What is proposed but not confirmed counts as in sync; under too small an ISR it stays where it is.
+        Proposed members of the ISR count as in sync before they are confirmed. With too small an ISR the mark stays.
         """
         if len(self.isr) < min(min_insync, len(self.replicas)):
             return []
@@ -178,14 +178,14 @@ class SimReplica:
         return safe
 
     def may_join(self, follower: int) -> bool:
-        """Whether a follower that fetched has come far enough to be let into the ISR."""
+        """Whether a follower that fetched has caught up enough to be added to the ISR."""
         if self.role is not Role.LEADER or self.pending is not None or follower in self.isr:
             return False
         state = self.followers.get(follower)
         return state is not None and state.end >= max(self.log.high_watermark, self.epoch_start)
 
     def lagging(self, now: float, lag_s: float) -> tuple[int, ...]:
-        """Members of the ISR that were not caught up for so long."""
+        """Members of the ISR that have not been caught up for ``lag_s``."""
         end = self.log.end
         states = self.followers
         return tuple(
@@ -197,30 +197,32 @@ class SimReplica:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every member of the ISR has everything."""
+        """Whether every member of the ISR has all records."""
         end = self.log.end
         return all(state.end == end for replica, state in self.followers.items() if replica in self.isr)
 
     @property
-    def waits_in_vain(self) -> bool:
-        """Whether it leads and cannot change its ISR until it is told a new leader epoch."""
+    def is_isr_change_stuck(self) -> bool:
+        """Whether it leads and cannot change its ISR until a request has a new leader epoch."""
         return self.role is Role.LEADER and self.pending is not None and self.pending.stuck
 
     @property
     def outsiders(self) -> list[int]:
-        """Followers that are not in the ISR."""
+        """Followers outside of the ISR."""
         return [replica for replica in self.followers if replica not in self.isr]
 
     def propose(self, isr: tuple[int, ...]) -> None:
-        """Want this ISR."""
+        """Propose this ISR."""
         self.pending = IsrChange(isr, self.leader_epoch, self.partition_epoch)
 
     def answered(self, change: IsrChange, outcome: LeaderAndIsr | KafkaError, release: ReleaseNumber) -> None:
-        """The controller's answer to a change; a late one changes nothing, an unknown error means to ask again.
+        """Take the controller's answer to a change.
 
-        A leader of a release before 3.1 means to ask again on whatever it does not know, and cannot:
-        the change waits for good. So it does where one of 2.8.0 is answered with the partition epoch
-        that it has.
+        A late answer changes nothing. After an unknown error the change is sent again.
+
+        A leader of a release before 3.1 wants to retry after every error that it does not know, and cannot:
+        the change stays pending for good. The same happens to a 2.8.0 leader whose answer has the partition epoch
+        that it already has.
         """
         if change is not self.pending:
             return
@@ -239,10 +241,10 @@ class SimReplica:
     # -- as follower -------------------------------------------------------------------------------------------------
 
     def take_fetched(self, answer: Fetched) -> bool:
-        """Truncate or append as the leader answered (no error); whether to fetch again at once."""
+        """Truncate or append as the leader answered (no error); return whether to fetch again at once."""
         log = self.log
-        if answer.parts_from is not None:
-            epoch, end = answer.parts_from
+        if answer.diverges_at is not None:
+            epoch, end = answer.diverges_at
             own_epoch, own_end = log.end_of_epoch(epoch)
             log.truncate_to(min(own_end, end) if own_epoch == epoch else own_end)
             return True

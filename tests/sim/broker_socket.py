@@ -1,4 +1,4 @@
-"""The socket of a simulated broker: frames in, answers out, and every way in which an answer can be no answer."""
+"""The socket of a simulated broker: frames in, responses out, and every fault of a response."""
 
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _SIZE_BYTES: Final = 4
 
 
 class Fault(Enum):
-    """What happens to one request, or to its answer."""
+    """The fault of one request, or of its response."""
 
     CUT_BEFORE = "the link is cut before the request is processed"
     CUT_AFTER = "the request is processed, then the link is cut and the answer lost"
@@ -34,7 +34,7 @@ class Fault(Enum):
 
 @dataclass(slots=True)
 class Injected:
-    """What the next matching request meets."""
+    """The fault or error for the next matching request."""
 
     api: int | None
     fault: Fault | None = None
@@ -43,7 +43,7 @@ class Injected:
 
 @dataclass(slots=True)
 class _Line:
-    """What one run of a broker has read from one sender and not served yet, in the order in which it came."""
+    """The requests that one run of a broker has read from one sender and not served yet, in the order of arrival."""
 
     waiting: deque[tuple[SimLink, bytes]] = field(default_factory=deque)
     busy_until: float = 0.0
@@ -54,13 +54,13 @@ class ControlSocket:
 
     def __init__(self, broker: "SimBroker") -> None:
         self.injected: deque[Injected] = deque()
-        """What the next requests meet."""
+        """The faults of the next requests."""
         self._broker = broker
         self._lines: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)
-        """By run and sender, not by link: a broker takes requests off one queue, whatever connections they came by."""
+        """Queues by run and sender, not by link: a broker has one request queue for all connections of a sender."""
 
     def arrived(self, link: SimLink, data: bytes) -> None:
-        """Bytes came by a link: serve every frame that is complete."""
+        """Take bytes of a link and serve every frame that is complete."""
         buffer = link.received + data if link.received else data
         at = 0
         while len(buffer) - at >= _SIZE_BYTES:
@@ -86,7 +86,10 @@ class ControlSocket:
         broker.call_later(line.busy_until - now, self._serve_next, line)
 
     def _serve_next(self, line: _Line) -> None:
-        """Whichever timer it was: those of one instant come in any order, and those of a frozen process late."""
+        """Serve the first request of the queue.
+
+        Timers of one instant run in any order, timers of a frozen process late.
+        """
         self._serve(*line.waiting.popleft())
 
     def _serve(self, link: SimLink, frame: bytes) -> None:
@@ -98,7 +101,7 @@ class ControlSocket:
                 link.answer(frames.api_versions_answer(correlation_id, version, self._broker.spoken))
                 return
             if api == DESCRIBE_CONFIGS:
-                link.answer(frames.settings_answer(frame, *self._broker.told_settings()))
+                link.answer(frames.settings_answer(frame, *self._broker.settings_sources()))
                 return
             request = frames.decode(frame)
         except frames.Malformed as error:
@@ -149,7 +152,7 @@ class ControlSocket:
 
 
 def _spoilt(answer: bytes, fault: Fault) -> bytes:
-    """An answer (a whole frame) that is broken in one way."""
+    """The response (a whole frame), broken in one way."""
     size, head, content = answer[:4], answer[4:8], answer[8:]
     match fault:
         case Fault.CLOSE_MID_FRAME:
@@ -165,7 +168,7 @@ def _spoilt(answer: bytes, fault: Fault) -> bytes:
 
 
 def _line(broker: int, owner: str, request: SimRequest, error: KafkaError, fault: Fault | None) -> str:
-    """A request and its answer as one line of the trace."""
+    """Format a request and its response as one line of the trace."""
     rows = " ".join(
         f"{row.topic}-{row.partition}:{row.leader}/{row.leader_epoch}{'!' if row.delete else ''}"
         for row in request.rows

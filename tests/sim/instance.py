@@ -46,13 +46,13 @@ _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable
 
 
 class SimClock:
-    """Virtual time as both clocks."""
+    """Virtual time as wall clock and as monotonic clock."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
 
     def now_ms(self) -> int:
-        """Wall clock."""
+        """Wall clock in milliseconds."""
         return WALL_MS + int(self._loop.time() * 1000)
 
     def monotonic(self) -> float:
@@ -61,17 +61,17 @@ class SimClock:
 
 
 class NoCollector:
-    """The loop of the simulation has its own way with garbage."""
+    """A stand-in for the control of garbage collection, which the simulation does itself."""
 
     def pause(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def resume(self, *, keeps_image: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class SimSlicer(Slicer):
-    """Gives the loop a turn by chance: what may happen between two slices must be able to happen."""
+    """A slicer that yields to the loop by chance, so that any event can come between two slices."""
 
     def __init__(self, rng: Random, share: float) -> None:
         super().__init__()
@@ -80,11 +80,11 @@ class SimSlicer(Slicer):
 
     @property
     def is_due(self) -> bool:
-        """By chance."""
+        """Whether a slice ends here, by chance."""
         return self._rng.random() < self._share
 
     async def yield_to_loop(self) -> None:
-        """A turn, and perhaps some milliseconds."""
+        """Yield for one turn, and sometimes for some milliseconds."""
         if self.is_due:
             await asyncio.sleep(self._rng.choice((0.0, 0.001, 0.05)))
 
@@ -127,21 +127,21 @@ class SimAudit:
             self._announce(record)
 
     async def accepted(self) -> None:
-        """Nothing is ever behind."""
+        """Return at once: no record is ever pending."""
 
 
 class SimMemory:
-    """The part of a data directory that keeps the settings of brokers; it outlives the process."""
+    """An in-memory copy of the settings of brokers that a data directory keeps; it outlives the process."""
 
     def __init__(self, kept: Remembered | None = None) -> None:
         self._kept = kept or Remembered()
 
     async def load(self, cluster_id: str) -> Remembered:  # the protocol's signature
-        """What was kept."""
+        """Return the settings that were saved."""
         return self._kept
 
     async def save(self, cluster_id: str, known: Remembered) -> None:  # the protocol's signature
-        """Keep it."""
+        """Keep the settings."""
         self._kept = known
 
 
@@ -185,7 +185,7 @@ class SimInstance:
             draw=self._rng.randrange,
             collector=NoCollector(),
             slicer=lambda: SimSlicer(loop.rng(f"{self.owner} pace"), breaths),
-            memory=memory,
+            stored_settings=memory,
         )
         own = msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, id=self.node_id))
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 19_000 + number)
@@ -215,7 +215,7 @@ class SimInstance:
 
     @property
     def event(self) -> Event | None:
-        """The event that it handles now, if any."""
+        """The event that it is handling now, None between two."""
         events = self._instance.loop if self._instance is not None else None
         return events.current.event if events is not None and events.current is not None else None
 
@@ -232,7 +232,7 @@ class SimInstance:
             self.has_ended = True
 
     async def _serve(self) -> bool:
-        """One life of the process; False when it ended by itself and a supervisor starts it again."""
+        """Run one life of the process; False when it ended by itself and a supervisor starts it again."""
         self._oracle.zookeeper.settings.begins(self.owner)
         self._instance = instance = Instance(
             self._config, self.uuid, self.audit, lambda: (self._endpoint,), self._around
@@ -255,7 +255,7 @@ class SimInstance:
         return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
     def _announce(self, record: Record) -> None:
-        """What the judge is told, and the trace."""
+        """Report a record to the judge and to the trace."""
         if isinstance(record, TermRecord):
             self.loop.trace(f"{self.owner} {record.change} {record.controller_epoch} {record.reason}")
             if record.change in _ENDS:
@@ -277,12 +277,12 @@ class SimInstance:
             self._announce_end(record)
 
     def _announce_answers(self) -> None:
-        """The answers of brokers that the event has which begins now."""
+        """Report the responses of brokers that the event has which begins now."""
         event = self.event
         if isinstance(event, BrokerSettingsReceived):
             for broker, answer in sorted(event.answers.items()):
                 judge = self._oracle.zookeeper.settings
-                judge.told(self.owner, broker, answer.broker_epoch, answer.values)
+                judge.take_answer(self.owner, broker, answer.broker_epoch, answer.values)
 
     def _announce_end(self, record: EventEnd) -> None:
         self._oracle.zookeeper.settings.on_event_end(self.owner, self.loop.time(), is_active=self.is_active)
@@ -310,7 +310,7 @@ class SimInstance:
             if is_news and above:
                 report("S-03", now, f"{self.owner} raised the protocol version to {value}, brokers {above} have less")
 
-    # -- what happens to it ------------------------------------------------------------------------------------------
+    # -- signals -----------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
         """SIGKILL: its sockets close, its session lives on until it expires."""
@@ -325,7 +325,7 @@ class SimInstance:
             self.loop.call_soon(self._instance.end, context=self.loop.context_of(self.owner))
 
     def folded(self) -> ClusterState:
-        """What its audit log says the cluster is."""
+        """The cluster state that its audit log folds to."""
         state = ClusterState()
         for envelope, record in self.audit.log:
             apply(state, envelope, record)
@@ -333,7 +333,7 @@ class SimInstance:
 
 
 def _nothing() -> None:
-    """Nobody announces anything."""
+    """Do nothing: the default of the hooks."""
 
 
 @lru_cache
@@ -345,7 +345,7 @@ def base_config(
     register: str = "auto",
     token_check_ms: int | None = None,
 ) -> Config:
-    """The configuration that all instances share but for the node id; None leaves a setting to the brokers."""
+    """The configuration that all instances share except for the node id; None leaves a setting to the brokers."""
     given: dict[str, object] = {
         "zookeeper.connect": "simulated:2181",
         "zookeeper.session_timeout_ms": str(int(SESSION_S * 1000)),

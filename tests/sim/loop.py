@@ -1,22 +1,22 @@
-"""An event loop in virtual time: one seed decides every schedule, and nothing ever waits for the real world.
+"""An event loop in virtual time: one seed decides every schedule, and no callback waits for real time.
 
-The production code runs on it unchanged. Time stands still while callbacks run, and jumps to the next timer when none
-is left; with no timer left either, nobody can ever go on: ``Deadlock``. Sockets, threads and signals do not exist.
+The production code runs on it unchanged. Time does not advance while callbacks run, and jumps to the next timer when no
+callback is left; without a timer the simulation is stuck: ``Deadlock``. Sockets, threads and signals do not exist.
 
 **Order.** In each tick all callbacks that are ready are put into a canonical order and then shuffled by the seed:
 
 - Plain callbacks (``call_soon``, ``call_soon_threadsafe``, timers that are due at once, first steps of tasks) of one
   owner keep the order in which they were scheduled, as asyncio promises; so the answers, state changes and watch events
-  of one ZooKeeper client, or the frames of one stream, never overtake each other. Those of different owners interleave.
+    of one ZooKeeper client, or the frames of one stream, never overtake each other. Different owners interleave.
 - Tasks woken from a future run in any order among each other and among the plain callbacks. They are sorted by the
   number of the task first: ``TaskGroup``, anyio and sets of futures wake them in the order of their addresses.
 
 **Owners.** ``OWNER`` names the simulated process that a callback belongs to; tasks and callbacks inherit it with their
-context. ``loop.spawn(owner, coroutine)`` starts a process; ``loop.context_of(owner)`` is for callbacks that somebody
-else schedules on its behalf. ``freeze``, ``thaw``, ``stall`` and ``kill`` are SIGSTOP, SIGCONT, a pause and SIGKILL. A
+context. ``loop.spawn(owner, coroutine)`` starts a process; ``loop.context_of(owner)`` is for callbacks that other code
+schedules on its behalf. ``freeze``, ``thaw``, ``stall`` and ``kill`` are SIGSTOP, SIGCONT, a pause and SIGKILL. A
 dead owner's name is never used again: a restarted process is another owner.
 
-**Trace.** ``loop.trace(text)`` notes what happened, in a bounded list and a running hash: the same seed gives the same
+**Trace.** ``loop.trace(text)`` records an event, in a bounded list and a running hash: the same seed gives the same
 hash in every process and under every ``PYTHONHASHSEED``. ``loop.rng(name)`` is a stream of random numbers of the seed.
 """
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 OWNER: Final[ContextVar[str]] = ContextVar("OWNER", default="")
-"""The simulated process that the present callback belongs to; empty for the world around them."""
+"""The simulated process that the present callback belongs to; empty for the world around the processes."""
 
 _TRACE_LINES: Final = 4_000
 _MOST_AT_ONE_INSTANT: Final = 200_000
@@ -48,11 +48,11 @@ _CLOSINGS: Final = 64
 
 
 class SimulationError(Exception):
-    """The seed failed, whatever its invariants say."""
+    """An error of the simulation itself: the seed fails, whatever its invariants say."""
 
 
 class Deadlock(SimulationError):
-    """Nothing is ready and no timer is left: nobody will ever go on."""
+    """No callback is ready and no timer is left, so that the simulation can never continue."""
 
 
 class Livelock(SimulationError):
@@ -60,7 +60,7 @@ class Livelock(SimulationError):
 
 
 class Forbidden(SimulationError):
-    """The code reached for something real: a socket, a thread, a signal."""
+    """The code used something real: a socket, a thread, a signal."""
 
 
 class Unhandled(SimulationError):
@@ -79,7 +79,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.set_debug(False)
         self.seed = seed
         self.errors: list[Mapping[str, Any]] = []
-        """What reached the exception handler; ``run`` fails the seed for it."""
+        """The contexts that reached the exception handler; ``run`` fails the seed for them."""
         self._random = self.rng("schedule").random
         self._shuffles = shuffle
         self._now = 0.0
@@ -102,20 +102,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # The seed
 
     def rng(self, name: str) -> Random:
-        """A stream of random numbers of its own for each name."""
+        """Make a stream of random numbers, one for each name."""
         return Random(f"{self.seed}/{name}")
 
     def trace(self, text: str) -> None:
-        """Note that something happened now."""
+        """Record an event with the virtual time."""
         self._lines.append((self._now, text))
         self._hash.update(f"{self._now:.9f} {text}\n".encode())
 
     def trace_hash(self) -> str:
-        """The hash over everything traced so far, including what ``traced`` has dropped."""
+        """The hash over all recorded events, including the ones that ``traced`` has dropped."""
         return self._hash.hexdigest()
 
     def traced(self) -> list[str]:
-        """The last lines, each with its virtual time in seconds."""
+        """The last recorded events, each with its virtual time in seconds."""
         return [f"{when:12.6f} {text}" for when, text in self._lines]
 
     # Owners
@@ -133,13 +133,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.create_task(work, name=name, context=self.context_of(owner).copy())
 
     def freeze(self, owner: str) -> None:
-        """SIGSTOP: whatever of the owner becomes ready is held, while virtual time goes on."""
+        """SIGSTOP: hold every callback of the owner that becomes ready, while virtual time goes on."""
         if owner not in self._dead:
             self._held.setdefault(owner, [])
             self._is_guarded = True
 
     def thaw(self, owner: str) -> None:
-        """SIGCONT: what was held runs now, in the order in which it became ready."""
+        """SIGCONT: run the held callbacks now, in the order in which they became ready."""
         self._ready += self._held.pop(owner, [])
         self._is_guarded = bool(self._held or self._dead)
 
@@ -149,7 +149,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.call_later(seconds, self.thaw, owner, context=self.context_of(""))
 
     def kill(self, owner: str) -> None:
-        """SIGKILL: nothing of the owner ever runs again, clean-up code neither."""
+        """SIGKILL: never run a callback of the owner again, nor its clean-up code."""
         self._dead.add(owner)
         self._held.pop(owner, None)
         self._is_guarded = True
@@ -162,14 +162,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Whether the owner was killed."""
         return owner in self._dead
 
-    # What asyncio calls
+    # the interface of asyncio
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._now
 
     def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> Handle:
-        """Run in the next tick."""
+        """Run the callback in the next tick."""
         handle = LoopHandle(callback, args, self, context)
         if not self._is_over:
             self._ready.append(handle)
@@ -178,7 +178,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> Handle:
-        """As ``call_soon``: there are no threads."""
+        """Do as ``call_soon``: there are no threads."""
         if get_ident() != self._thread_id:
             self._forbid(f"call_soon_threadsafe of {callback} from another thread")
         return self.call_soon(callback, *args, context=context)
@@ -186,13 +186,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_later(
         self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> TimerHandle:
-        """Run after so many virtual seconds."""
+        """Run the callback after so many virtual seconds."""
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> TimerHandle:
-        """Run at that virtual time; timers of the same time in the order in which they were made."""
+        """Run the callback at that virtual time; timers of the same time run in the order in which they were made."""
         timer = LoopTimer(when, callback, args, self, context)
         if not self._is_over:
             self._timers_made += 1
@@ -200,7 +200,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return timer
 
     def create_task(self, coro: Any, *, name: object = None, context: Context | None = None) -> asyncio.Task[Any]:
-        """Number the task."""
+        """Create a task with a number."""
         self._tasks_made = number = self._tasks_made + 1
         task = asyncio.Task(coro, loop=self, name=str(name or f"Task-{number}"), context=context)
         self._numbers[task] = number
@@ -210,7 +210,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def call_exception_handler(self, context: Mapping[str, Any]) -> None:
-        """Keep what nobody handled."""
+        """Keep an unhandled exception."""
         if not self._is_over:
             self.errors.append(context)
             self.trace(f"unhandled: {context.get('message')}: {context.get('exception')!r}")
@@ -299,7 +299,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return [slot.pop() for slot in slots]
 
     def _number_of_woken(self, handle: Handle) -> int | None:
-        callback = handle._callback  # type: ignore[attr-defined]  # what asyncio calls it
+        callback = handle._callback  # type: ignore[attr-defined]  # the name in asyncio
         if type(callback) is BuiltinFunctionType and callback.__name__.endswith("wakeup"):
             return self._numbers.get(callback.__self__)  # type: ignore[call-overload, no-any-return]  # a task
         return None
@@ -307,17 +307,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # The end
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run to the end of ``main``; then everything that is left vanishes as by SIGKILL, and the loop is closed.
+        """Run to the end of ``main``; then drop everything that is left as by SIGKILL, and close the loop.
 
         :raises Unhandled: an exception reached the exception handler.
-        :raises Deadlock: ``main`` waits for something that will never come.
+        :raises Deadlock: ``main`` waits for an event that will never come.
         """
         collecting = gc.isenabled()
         gc.disable()
         try:
             result = self.run_until_complete(main)
         finally:
-            self._bury()
+            self._discard_tasks()
             if collecting:
                 gc.enable()
         if self.errors:
@@ -325,11 +325,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise Unhandled(f"{len(self.errors)} unhandled, the first: {first['message']}") from first.get("exception")
         return result
 
-    def _bury(self) -> None:
-        """Drop every task without a word: from here on nothing can be scheduled, and what clean-up does is lost.
+    def _discard_tasks(self) -> None:
+        """Drop every task silently: from here on nothing can be scheduled, and effects of clean-up code are lost.
 
-        It is the event loop of this thread meanwhile: ``asyncio.gather`` of nothing would make another
-        one, which nobody closes.
+        This loop is the event loop of the thread meanwhile: ``asyncio.gather`` of nothing would make another
+        one, which would never be closed.
         """
         self._is_over = True
         asyncio.set_event_loop(self)
@@ -345,7 +345,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.close()
 
     def _asyncgen_finalizer_hook(self, agen: Any) -> None:
-        """An asynchronous generator that nobody finished: what its clean-up would do is lost."""
+        """Ignore an asynchronous generator that was not finished: the effects of its clean-up would be lost."""
 
     # What does not exist
 
@@ -355,19 +355,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
         raise error
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> NoReturn:
-        """There are no threads."""
+        """Refuse: there are no threads."""
         self._forbid(f"run_in_executor of {func}")
 
     def add_signal_handler(self, sig: int, callback: Callable[[*Ts], object], *args: *Ts) -> NoReturn:
-        """There are no signals."""
+        """Refuse: there are no signals."""
         self._forbid("add_signal_handler")
 
     async def create_connection(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """There are no sockets."""
+        """Refuse: there are no sockets."""
         self._forbid("create_connection")
 
     async def create_server(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """There are no sockets."""
+        """Refuse: there are no sockets."""
         self._forbid("create_server")
 
 
@@ -378,12 +378,12 @@ def run(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]], seed: int | str, 
 
 
 def _owner_of(handle: Handle) -> str:
-    context: Context = handle._context  # type: ignore[attr-defined]  # what asyncio calls it
+    context: Context = handle._context  # type: ignore[attr-defined]  # the name in asyncio
     return context.get(OWNER, "")
 
 
 def _close(coroutine: Any) -> None:
-    """Close a coroutine and what it waits for, from the inside: what is left half closed would be heard of later."""
+    """Close a coroutine and the ones that it awaits, from the inside: half-closed ones would be reported later."""
     chain = []
     while hasattr(coroutine, "cr_await") and coroutine not in chain:
         chain.append(coroutine)
@@ -393,10 +393,10 @@ def _close(coroutine: Any) -> None:
 
 
 def _close_alone(coroutine: Any) -> None:
-    """Its clean-up may await something, so again and again until it has ended."""
+    """Close one coroutine; its clean-up may await something, so try again until it has ended."""
     for _ in range(_CLOSINGS):
         try:
             coroutine.close()
-        except BaseException:  # noqa: BLE001  # the process is dead: what its clean-up thinks is nobody's business
+        except BaseException:  # noqa: BLE001  # the process is dead: errors of its clean-up do not matter
             continue
         return

@@ -1,4 +1,4 @@
-"""The loop's handles, made cheaply: a simulated second consists of hundreds of them."""
+"""Cheap handles of the loop: a simulated second consists of hundreds of them."""
 
 from asyncio import Handle, TimerHandle
 from contextvars import Context, copy_context
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class LoopHandle(Handle):
-    """A handle without the questions about debugging: this is where the loop spends its time."""
+    """A handle without debugging, because the loop spends most of its time here."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class LoopHandle(Handle):
 
 
 class LoopTimer(TimerHandle):
-    """As ``LoopHandle``."""
+    """A timer without debugging, like ``LoopHandle``."""
 
     __slots__ = ()
 

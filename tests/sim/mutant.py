@@ -1,4 +1,4 @@
-"""What a planted bug is: a change of the code as data."""
+"""A planted bug: a change of the code as data."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ class Edit(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """A bug: its name, what the code does with it, and the edits that plant it.
+    """A bug: its name, its effect, and the edits that plant it.
 
-    ``stands_for`` names the failure in somebody's history (JIRA, or a row of scenarios.md section 3, where ``peer 3.9``
+    ``stands_for`` names the failure in a project's history (JIRA, or row of scenarios.md section 3, where ``peer 3.9``
     is one that Kafka's own controller still has), the scenario, or the invariant.
     """
 

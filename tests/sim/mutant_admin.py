@@ -1,4 +1,4 @@
-"""Planted bugs of reassignments, deletions, elections by request, and debts."""
+"""Planted bugs of reassignments, deletions, elections by request, and pending replica deletions."""
 
 from typing import Final
 
@@ -91,7 +91,7 @@ REASSIGNMENTS: Final = (
         "gone = await by_broker((move.record.tp, ()) async for move in self._deps.slicer.each(moves))\n",
     ),
     bug(
-        "growth-unanswered",
+        "growth-unheard",
         "an accepted AlterPartition completes no reassignment",
         "controller.md 7.3",
         "handlers/isr_change.py",
@@ -122,8 +122,8 @@ DELETIONS: Final = (
         "a topic whose deletion waits for a reassignment is no longer served",
         "peer 3.9 (elections ask whether a topic is queued)",
         "controllerd/core/deletion_waits.py",
-        "    return {topic for topic in context.deletions.queued if is_hidden(context, topic)}\n",
-        "    return set(context.deletions.queued)\n",
+        "    return {topic for topic in facts.deletions.queued if is_hidden(facts, topic)}\n",
+        "    return set(facts.deletions.queued)\n",
     ),
     bug(
         "marker-first",

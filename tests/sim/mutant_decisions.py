@@ -121,8 +121,8 @@ DECISIONS: Final = (
         "a leader whose state somebody else wrote is left with a partition epoch that is over",
         "KAFKA-2729",
         "handlers/isr_change.py",
-        "    elections = await c.partitions.handle([tp for tp in refused if tp not in hidden], ",
-        "    elections = await c.partitions.handle([], ",
+        "        [tp for tp in stuck if tp not in hidden], PartitionState.ONLINE, OfflineElection()",
+        "        [], PartitionState.ONLINE, OfflineElection()",
     ),
     bug(
         "newest-answer-for-all",

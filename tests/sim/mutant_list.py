@@ -1,4 +1,4 @@
-"""The bugs that the mutation gate plants: small changes that somebody could make, and most of them somebody did."""
+"""The bugs that the mutation gate plants: small mistakes, most of which some project has made."""
 
 from typing import Final
 
@@ -16,4 +16,4 @@ MUTANTS: Final = (
     *ROLE, *WATCHES, *DECISIONS, *WRITES, *WIRE, *REASSIGNMENTS, *DELETIONS, *ELECTIONS, *TOPIC_CALLS, *REGISTRATIONS,
     *SETTINGS, *DELEGATION_TOKENS,
 )  # fmt: skip
-"""All of them. Their names are those of the table in ``docs/simulation.md``."""
+"""All bugs. Their names are in the table of ``docs/simulation.md``."""

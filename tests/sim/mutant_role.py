@@ -10,19 +10,19 @@ ROLE: Final = (
         "a write does not demand the controller epoch",
         "KAFKA-6082",
         "controllerd/zk/writer.py",
-        "return Check(paths.CONTROLLER_EPOCH, self._term)",
-        "return Check(paths.CONTROLLER_EPOCH, -1)",
+        "return CheckVersion(paths.CONTROLLER_EPOCH, self._epoch_zk_version)",
+        "return CheckVersion(paths.CONTROLLER_EPOCH, -1)",
     ),
     bug(
         "fence-adopted",
         "whoever is fenced reads the new epoch and goes on under it",
         "KAFKA-1096",
         "controllerd/zk/writer.py",
-        "        fence = self._fence()\n        (outcome,) =",
-        "        self._fence()\n"
+        "        check = self._epoch_check()\n        (outcome,) =",
+        "        self._epoch_check()\n"
         "        (held,) = await self._zk.read([paths.CONTROLLER_EPOCH])\n"
-        "        self._term = self._term if held is None else held.version\n"
-        "        fence = self._fence()\n        (outcome,) =",
+        "        self._epoch_zk_version = self._epoch_zk_version if held is None else held.version\n"
+        "        check = self._epoch_check()\n        (outcome,) =",
     ),
     bug(
         "deposition-unnoticed",
@@ -101,7 +101,7 @@ ROLE: Final = (
         "after a freeze a server that lags may say whose the role is",
         "I-03, ADR 0011",
         "controllerd/daemon/instance.py",
-        "            await client.zk.sync()  # a server that lags behind would confirm a role that is lost\n",
+        "            await client.zk.sync()  # a server that lags behind could confirm a lost role\n",
         "",
     ),
     bug(
@@ -121,7 +121,7 @@ ROLE: Final = (
         "None if not holder else",
     ),
     bug(
-        "deletion-unanswered",
+        "deletion-unheard",
         "that /controller is gone means no more than that it changed",
         "A2, A3",
         "controllerd/zk/watches.py",

@@ -54,7 +54,7 @@ SETTINGS: Final = (
         "if broker not in self.counting))",
     ),
     bug(
-        "unanswered-die-forgotten",
+        "unheard-die-forgotten",
         "a broker that dies before it has said whether unclean elections are allowed forbids them no longer",
         "ADR 0034",
         "controllerd/core/broker_answers.py",

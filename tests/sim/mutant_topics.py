@@ -38,7 +38,7 @@ TOPIC_CALLS: Final = (
         "a topic whose creation was not answered counts as somebody else's",
         "KAFKA-1382, I-38",
         "controllerd/zk/packing.py",
-        "    return written(node.version) if node is not None and _shows(operation, node) else None\n",
+        "    return written(node.version) if node is not None and _is_effect(operation, node) else None\n",
         "    return None\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""Planted bugs of what brokers are told."""
+"""Planted bugs of control requests."""
 
 from typing import Final
 

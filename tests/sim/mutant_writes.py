@@ -42,7 +42,7 @@ WRITES: Final = (
         "a write whose answer was lost counts as failed",
         "KAFKA-1382, I-38",
         "controllerd/zk/writer.py",
-        "        await self._read_back_lost(work, lost, fence)\n",
+        "        await self._read_back_lost(work, lost, epoch_zk_version)\n",
         "        for index in [index for chunk in lost for index in chunk]:\n"
         '            work.results[index] = WriteFailed("connection lost")\n',
     ),
@@ -53,7 +53,7 @@ WRITES: Final = (
         (
             Edit(
                 "controllerd/zk/writer.py",
-                "        await self._read_back_lost(work, lost, fence)\n",
+                "        await self._read_back_lost(work, lost, epoch_zk_version)\n",
                 "        for chunk in lost:\n"
                 "            for index in chunk:\n"
                 '                work.results[index] = Written(getattr(work.of([index])[-1], "version", -1) + 1)\n',
@@ -103,7 +103,8 @@ WRITES: Final = (
                 "handlers/producer_ids.py",
                 "        if isinstance(result, Written):\n",
                 "        if isinstance(result, Written):\n"
-                "            _LAST[id(c)] = ProducerIds(block.broker, start, block.block_end, result.version)\n",
+                "            last = AllocatedProducerIds(block.broker, start, block.block_end, result.version)\n"
+                "            _LAST[id(c)] = last\n",
             ),
             Edit("handlers/producer_ids.py", "ATTEMPTS: Final = 20\n", "_LAST = {}\nATTEMPTS: Final = 20\n"),
             Edit(

@@ -1,7 +1,7 @@
-"""The mutation gate: plants known bugs one by one in a copy of the code, and looks how soon the simulation sees them.
+"""The mutation gate: plants known bugs one by one in a copy of the code, and counts the seeds until one finds it.
 
 ``python -m tests.sim.mutants`` tries all of ``mutant_list`` and prints a table; ``--only NAME`` tries one. A rule
-of the judge that never fires proves nothing, and a bug that cost others an outage must be seen should it come back.
+of the judge that is never broken proves nothing, and a bug that cost others an outage must be found if it comes back.
 """
 
 import argparse
@@ -27,15 +27,15 @@ _FAILED: Final = re.compile(r"^seed (\d+) failed: (\S+) at (.*)$", re.MULTILINE)
 _HEAD: Final = "| bug | what it does | stands for | seeds | rule |\n|---|---|---|---|---|"
 _START_S: Final = 120.0
 _SEED_S: Final = 3.0
-"""Far more than a seed takes: a bug that makes the code turn on the spot must not stop the whole gate."""
+"""The time for one seed, far more than one takes: a bug that loops for ever must not stop the whole gate."""
 
 
 class PatchDoesNotFitError(Exception):
-    """The text that a bug replaces is not there exactly once: the code has changed, and the bug must follow."""
+    """The text that a bug replaces is not in the file exactly once: the code has changed, and the bug must follow."""
 
 
-class Hunted(NamedTuple):
-    """How the search for one bug ended. ``seeds`` is how many it took, None when it was not found."""
+class SearchResult(NamedTuple):
+    """The result of the search for one bug. ``seeds`` is how many stories it took, None when it was not found."""
 
     mutant: Mutant
     seeds: int | None
@@ -44,7 +44,7 @@ class Hunted(NamedTuple):
 
 
 def plant(mutant: Mutant, tree: Path) -> None:
-    """Change the code below ``tree``. :raises PatchDoesNotFitError: it has changed."""
+    """Change the code below ``tree``. :raises PatchDoesNotFitError: the text is not there."""
     for edit in mutant.edits:
         path = tree / edit.file
         text = path.read_text()
@@ -57,12 +57,12 @@ def plant(mutant: Mutant, tree: Path) -> None:
 
 
 def copy_tree(tree: Path) -> None:
-    """Copy what the simulation needs, with what is compiled already."""
+    """Copy the files that the simulation needs, compiled ones too."""
     for part in _PARTS:
         shutil.copytree(ROOT / part, tree / part)
 
 
-def hunt(mutant: Mutant, seeds: int) -> Hunted:
+def search(mutant: Mutant, seeds: int) -> SearchResult:
     """Play stories with this bug until one breaks a rule."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         tree = Path(name)
@@ -70,7 +70,7 @@ def hunt(mutant: Mutant, seeds: int) -> Hunted:
         try:
             plant(mutant, tree)
         except PatchDoesNotFitError as error:
-            return Hunted(mutant, None, "", str(error))
+            return SearchResult(mutant, None, "", str(error))
         command = [sys.executable, "-m", "tests.sim", "--seeds", str(seeds), "--jobs", "1", "--stop-at-first"]
         environment = {**os.environ, "PYTHONPATH": name}
         try:
@@ -84,28 +84,28 @@ def hunt(mutant: Mutant, seeds: int) -> Hunted:
                 timeout=_START_S + seeds * _SEED_S,
             )
         except subprocess.TimeoutExpired:
-            return Hunted(mutant, None, "", "did not end")
+            return SearchResult(mutant, None, "", "did not end")
     return _judged(mutant, done)
 
 
-def _judged(mutant: Mutant, done: subprocess.CompletedProcess[str]) -> Hunted:
+def _judged(mutant: Mutant, done: subprocess.CompletedProcess[str]) -> SearchResult:
     found = [(int(seed), rule, evidence) for seed, rule, evidence in _FAILED.findall(done.stdout)]
     if found:
         seed, rule, evidence = min(found)
-        return Hunted(mutant, seed + 1, rule, evidence)
-    return Hunted(mutant, None, "", "" if done.returncode == 0 else done.stderr.strip()[-300:])
+        return SearchResult(mutant, seed + 1, rule, evidence)
+    return SearchResult(mutant, None, "", "" if done.returncode == 0 else done.stderr.strip()[-300:])
 
 
-def hunts(mutants: Sequence[Mutant], seeds: int, jobs: int) -> Iterator[Hunted]:
-    """Try them, so many at a time; results in their order."""
+def search_all(mutants: Sequence[Mutant], seeds: int, jobs: int) -> Iterator[SearchResult]:
+    """Search for all bugs, so many at a time; results in their order."""
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda mutant: hunt(mutant, seeds), mutants)
+        yield from pool.map(lambda mutant: search(mutant, seeds), mutants)
 
 
-def row(hunted: Hunted) -> str:
+def row(result: SearchResult) -> str:
     """One line of the table, in Markdown."""
-    seeds = "not found" if hunted.seeds is None else f"{hunted.seeds}"
-    return f"| {hunted.mutant.name} | {hunted.mutant.what} | {hunted.mutant.stands_for} | {seeds} | {hunted.rule} |"
+    seeds = "not found" if result.seeds is None else f"{result.seeds}"
+    return f"| {result.mutant.name} | {result.mutant.what} | {result.mutant.stands_for} | {seeds} | {result.rule} |"
 
 
 def main() -> int:
@@ -117,11 +117,11 @@ def main() -> int:
     given = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if not given.only or mutant.name in given.only]
     results = []
-    for hunted in hunts(chosen, given.seeds, given.jobs):
-        results.append(hunted)
-        took = f"{hunted.seeds} seeds, {hunted.rule}" if hunted.seeds is not None else "NOT FOUND"
-        print(f"{hunted.mutant.name}: {took}: {hunted.evidence}", flush=True)
-    found = [hunted for hunted in results if hunted.seeds is not None]
+    for result in search_all(chosen, given.seeds, given.jobs):
+        results.append(result)
+        took = f"{result.seeds} seeds, {result.rule}" if result.seeds is not None else "NOT FOUND"
+        print(f"{result.mutant.name}: {took}: {result.evidence}", flush=True)
+    found = [result for result in results if result.seeds is not None]
     print(f"\n{_HEAD}", *map(row, results), sep="\n")
     print(f"\n{len(found)} of {len(results)} found within {given.seeds} seeds each")
     return 0 if chosen and len(found) == len(results) else 1

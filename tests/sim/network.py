@@ -1,7 +1,7 @@
-"""The network between controllers and brokers: bytes in order on each link, late, lost when a link is cut, never else.
+"""The network between controllers and brokers: bytes in order on each link, late, and lost only when a link is cut.
 
-It stands where TCP stands: an instance gets a ``wire.transport.Transport`` of its own, a broker listens at an address.
-What an instance handed over arrives although it hangs up or dies right after, as from a kernel's socket buffer; only a
+It takes the place of TCP: an instance gets a ``wire.transport.Transport`` of its own, a broker listens at an address.
+Bytes that an instance wrote arrive although it hangs up or dies right after, as from a kernel's socket buffer; only a
 cut loses bytes. A frozen instance finds its bytes waiting when it goes on, since its own tasks read them.
 """
 
@@ -21,13 +21,13 @@ Address = tuple[str, int]
 
 
 class Range(NamedTuple):
-    """Seconds from which a delay is drawn."""
+    """A range of seconds from which a delay is drawn."""
 
     lowest: float
     highest: float
 
     def draw(self, rng: Random) -> float:
-        """One delay."""
+        """Draw one delay."""
         return self.lowest + (self.highest - self.lowest) * rng.random()
 
 
@@ -35,7 +35,7 @@ _USUAL: Final = Range(0.0002, 0.002)
 
 
 class Server(Protocol):
-    """Whoever listens at an address."""
+    """The server that listens at an address."""
 
     @property
     def id(self) -> int:
@@ -48,19 +48,19 @@ class Server(Protocol):
         ...
 
     def delay(self) -> float:
-        """Seconds on the way, one way, for what is sent now."""
+        """Draw the delay of a message that is sent now, one way, in seconds."""
         ...
 
     def accepts(self) -> bool | None:
-        """Whether a connection can be had now; None when nobody answers at all."""
+        """Whether a connection can be opened now; None when connection attempts hang."""
         ...
 
     def arrived(self, link: "SimLink", data: bytes) -> None:
-        """Bytes came."""
+        """Take bytes of the link."""
         ...
 
     def hung_up(self, link: "SimLink") -> None:
-        """The client closed, after everything that it sent has arrived."""
+        """Note that the client closed, after everything that it sent has arrived."""
         ...
 
 
@@ -77,7 +77,7 @@ class SimLink:
         """The instance at this end."""
         self.server: Final = server
         self.received = b""
-        """The server's: bytes of a frame that is not complete."""
+        """The server's buffer: bytes of a frame that is not complete."""
         self._network = network
         self._inbox = bytearray()
         self._waiter: asyncio.Future[None] | None = None
@@ -90,7 +90,7 @@ class SimLink:
     # -- the instance's end ------------------------------------------------------------------------------------------
 
     async def readexactly(self, n: int, /) -> bytes:
-        """Exactly ``n`` bytes."""
+        """Read exactly ``n`` bytes."""
         while len(self._inbox) < n:
             if self._error is not None:
                 raise self._error
@@ -108,7 +108,7 @@ class SimLink:
         return data
 
     def write(self, data: bytes) -> None:
-        """Hand bytes over; what is written at one instant travels together."""
+        """Write bytes; bytes of one instant travel together."""
         if self._closed or self._error is not None or self._ended:
             return
         loop = self._network.loop
@@ -123,7 +123,7 @@ class SimLink:
         self._network.sent(self, int.from_bytes(data[4:6]))
 
     async def drain(self) -> None:
-        """There is always room. :raises OSError: the connection broke."""
+        """Return at once: there is always room. :raises OSError: the connection broke."""
         if self._error is not None:
             raise self._error
 
@@ -132,15 +132,15 @@ class SimLink:
         return (self._ended or self._error is not None) and not self._inbox
 
     def abort(self) -> None:
-        """Close; what was handed over is under way already."""
+        """Close; bytes that were written are on the way already."""
         if self._close():
             self._wake()
 
     async def wait_closed(self) -> None:
-        """Nothing is left to wait for."""
+        """Return at once."""
 
     def vanish(self) -> None:
-        """The instance was killed: as ``abort``, but nobody is there to be woken."""
+        """Close as ``abort`` does, without waking the killed instance."""
         self._close()
 
     def _close(self) -> bool:
@@ -171,7 +171,7 @@ class SimLink:
             self.server.hung_up(self)
 
     def cut(self) -> None:
-        """Break it now for both ends; what is under way is lost."""
+        """Break the connection now for both ends; messages on the way are lost."""
         if self._error is None and not (self._ended and self._closed):
             self._error = ConnectionResetError("the connection was cut")
             self._inbox.clear()
@@ -190,7 +190,7 @@ class SimLink:
         self._back(extra_s, self._receive, data)
 
     def hang_up(self) -> None:
-        """Close after what was sent before."""
+        """Close from the broker's end, after all bytes that it sent."""
         self._back(0.0, self._end)
 
     def _back(self, extra_s: float, callback: Callable[..., None], *data: bytes) -> None:
@@ -211,26 +211,26 @@ class SimLink:
 
 
 class SimTransport:
-    """A ``wire.transport.Transport``: how one instance reaches brokers."""
+    """A ``wire.transport.Transport``: how one instance connects to brokers."""
 
     def __init__(self, network: "SimNetwork", owner: str) -> None:
         self._network = network
         self._owner = owner
 
     async def open(self, host: str, port: int) -> SimLink:
-        """A new link. :raises OSError: refused, or nobody is there."""
+        """Open a new link. :raises OSError: refused, or no answer."""
         return await self._network.connect(self._owner, (host, port))
 
 
 class SimNetwork:
-    """All addresses and all links. ``default`` is the delay of an address that nobody listens at."""
+    """All addresses and all links. ``default`` is the delay of an address without listener."""
 
     def __init__(self, loop: VirtualLoop, rng: Random, default: Range = _USUAL) -> None:
         self.loop = loop
         self.frames: Counter[tuple[str, int]] = Counter()
-        """How many times each owner sent something to each broker: one frame each, ApiVersions included."""
+        """How many frames each owner sent to each broker, ApiVersions included."""
         self.on_send: list[Callable[[str, int, int], None]] = []
-        """Called with owner, broker id and api key in the very call that hands bytes over."""
+        """Called with owner, broker id and api key in the very call that writes the bytes."""
         self._rng = rng
         self._default = default
         self._servers: dict[Address, Server] = {}
@@ -248,24 +248,24 @@ class SimNetwork:
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def listen(self, address: Address, server: Server) -> None:
-        """From now on this server is reached there."""
+        """Let this server listen at the address from now on."""
         self._servers[address] = server
 
     def leave(self, server: Server) -> None:
-        """Nobody is at the addresses of this server any more; its links end."""
+        """Remove all addresses of this server; its links end."""
         for address in [address for address, known in self._servers.items() if known is server]:
             del self._servers[address]
         self.hang_up(server)
 
     def hang_up(self, server: Server) -> None:
-        """The broker closes all its links, as a process that ends does."""
+        """Close all links of the broker, as a process that ends does."""
         for link in self.links(broker=server.id):
             link.hang_up()
 
     # -- instances ---------------------------------------------------------------------------------------------------
 
     async def connect(self, owner: str, address: Address) -> SimLink:
-        """A new link. :raises OSError: refused, or the way is blocked."""
+        """Open a new link. :raises OSError: refused, or the way is blocked."""
         server = self._servers.get(address)
         await asyncio.sleep(self._default.draw(self._rng) if server is None else server.delay())
         server = self._servers.get(address)
@@ -282,26 +282,26 @@ class SimNetwork:
         return link
 
     def kill(self, owner: str) -> None:
-        """The instance was killed: its links close; what it sent before arrives."""
+        """Close the links of a killed instance; the bytes that it wrote arrive."""
         for link in self.links(owner=owner):
             link.vanish()
 
     # -- faults ------------------------------------------------------------------------------------------------------
 
     def cut(self, owner: str | None = None, broker: int | None = None) -> int:
-        """Break the links of this instance and this broker (None: any) now; says how many."""
+        """Break the links of this instance and this broker (None: any) now; return how many."""
         links = self.links(owner, broker)
         for link in links:
             link.cut()
         return len(links)
 
     def block(self, owner: str, broker: int) -> None:
-        """Cut, and let no connection between the two come about until ``unblock``: attempts hang."""
+        """Cut, and prevent connections between the two until ``unblock``: attempts hang."""
         self._blocked.add((owner, broker))
         self.cut(owner, broker)
 
     def unblock(self, owner: str | None = None, broker: int | None = None) -> None:
-        """Undo ``block``; attempts that hang go on hanging, as after lost SYNs."""
+        """Undo ``block``; hanging attempts keep hanging, as after lost SYNs."""
         self._blocked = {
             pair for pair in self._blocked if (owner not in {None, pair[0]}) or (broker not in {None, pair[1]})
         }
@@ -319,5 +319,5 @@ class SimNetwork:
             observer(link.owner, link.server.id, api)
 
     def forget(self, link: SimLink) -> None:
-        """The link is closed at one end at least."""
+        """Drop a link that is closed at one end at least."""
         self._links.pop(link, None)

@@ -1,8 +1,8 @@
-"""The judge of the simulation: everything that a story needs of it, in one place.
+"""The judge of the simulation: all judges behind one class.
 
-``Oracle`` takes what ZooKeeper commits, what brokers receive and what the story announces; ``violations`` are values,
-and the story decides what becomes of them. It recomputes what must hold from ZooKeeper alone and shares no code with
-what it judges.
+``Oracle`` takes the transactions of ZooKeeper, the requests that brokers receive and the announcements of the story.
+``violations`` are values, and the story decides what to do with them. The judge recomputes every expectation from
+ZooKeeper alone and shares no code with the code that it judges.
 """
 
 from typing import Final
@@ -56,7 +56,7 @@ OF_STORIES: Final = {
     "S-03": "the protocol version rises only as far as every live broker has it, or as the cluster had it before",
     "S-04": "no story ends with a deadlock or an uncaught exception, also one of the model or of the judge",
 }
-"""Rules that are looked at where the stories are played."""
+"""Rules that are checked where the stories are played."""
 
 RULES: Final = {
     **oracle_zookeeper.RULES,
@@ -64,11 +64,11 @@ RULES: Final = {
     **oracle_quiescence.RULES,
     **OF_STORIES,
 }
-"""What each rule says, by its id."""
+"""The text of each rule, by its id."""
 
 
 class Oracle:
-    """Both judges over one history."""
+    """The judges of transactions and of requests, over one history."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Oracle:
         leader_recovery: bool = True,
         takes_from_brokers: bool = True,
     ) -> None:
-        """As ``ZooKeeperOracle``."""
+        """The arguments are the same as for ``ZooKeeperOracle``."""
         self.zookeeper = ZooKeeperOracle(
             window=window,
             unclean_by_default=unclean_by_default,
@@ -89,14 +89,14 @@ class Oracle:
 
     @property
     def violations(self) -> list[Violation]:
-        """Everything that is broken so far, in the order of time."""
+        """All violations so far, in the order of time."""
         return sorted([*self.zookeeper.violations, *self.requests.violations], key=lambda found: found.time)
 
     @property
-    def is_content(self) -> bool:
-        """Whether nothing is broken; costs nothing, so it can be asked after every step."""
+    def is_unbroken(self) -> bool:
+        """Whether there is no violation; cheap, so that it can be checked after every step."""
         return not self.zookeeper.violations and not self.requests.violations
 
     def at_rest(self, end: AtRest, *, isr_is_full: bool = False) -> list[Violation]:
-        """What does not hold at the end of the story."""
+        """The violations at the end of the story."""
         return judge_quiescence(self.zookeeper, end, isr_is_full=isr_is_full)

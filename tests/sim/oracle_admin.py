@@ -1,38 +1,45 @@
-"""Judges reassignments, deletions and debts: what an instance writes because somebody asked for it."""
+"""Judges the writes that follow from requests: reassignments, topic deletions and pending replica deletions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from tests.sim.oracle_asked import DEBTS, MARKERS, REASSIGNMENTS, debt_of, entries_of
+from tests.sim.oracle_asked import MARKERS, PENDING_DELETIONS, REASSIGNMENTS, entries_of, pending_deletions_of
 from tests.sim.oracle_history import NEVER, History, PartitionHistory, assignments_of, document_of
 from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Report, Transaction
 
 RULES: Final = {
-    "Z-20": "in an assignment only ids of instances are replaced, each by one broker, unless somebody asked for more",
-    "Z-27": "a reassignment goes to what was asked for: the target, then the replicas that it leaves out; or back",
-    "Z-28": "replicas are removed only after all of the target were in the ISR",
+    "Z-20": "in an assignment only ids of instances are replaced, each by one broker, unless more was requested",
+    "Z-27": "a reassignment leads to what was requested: the target, then the replicas that it leaves out; or back",
+    "Z-28": "replicas are removed only after the whole target was in the ISR",
     "Z-29": "an entry leaves /admin/reassign_partitions only when it is done, refused or overridden",
-    "Z-30": "nothing of a topic is deleted unless somebody asked for it",
-    "Z-31": "a topic goes only when no broker has anything of it any more, but those that owe it or were given up",
+    "Z-30": "nothing of a topic is deleted without a request",
+    "Z-31": "a topic is deleted only when no broker has replicas of it, except pending deletions and given-up brokers",
     "Z-32": "the configuration goes after its topic, and the marker last",
-    "Z-33": "a debt is dropped only when it is paid, or the replica is wanted again",
+    "Z-33": "a pending deletion is cleared only when it is done, or the replica is wanted again",
 }
 TOPICS: Final = "/brokers/topics/"
 CONFIGS: Final = "/config/topics/"
-DELETABLE: Final = (TOPICS, CONFIGS, MARKERS, DEBTS, "/admin/reassign_partitions", "/admin/preferred_replica_election")
-"""What an instance may delete because of a request, judged here."""
+DELETABLE: Final = (
+    TOPICS,
+    CONFIGS,
+    MARKERS,
+    PENDING_DELETIONS,
+    "/admin/reassign_partitions",
+    "/admin/preferred_replica_election",
+)
+"""The paths below which an instance may delete because of a request, judged here."""
 _RECENT: Final = 4
-"""So many versions of a state may follow the one in which the whole target was in sync, until the old replicas go."""
+"""How many versions of a state may follow the one with the whole target in the ISR, until the old replicas go."""
 
 Assigned = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Replicas, those being added, those being removed."""
+"""Replicas, the ones being added, the ones being removed."""
 
 
 def caught_up(partition: PartitionHistory, *, is_unreadable: bool = False) -> bool:
-    """Whether all of the target are in the ISR, or were right before the old replicas were let go.
+    """Whether the whole target is in the ISR, or was right before the old replicas were removed.
 
-    ``is_unreadable``: a stranger overwrote the state, which the controller need not know yet. The last readable state
-    counts then. A state that is missing never counts as caught up.
+    ``is_unreadable``: another program overwrote the state, which the controller need not know yet. The last readable
+    state counts then. A state that is missing never counts as caught up.
     """
     if partition.state is None and not is_unreadable:
         return False
@@ -42,20 +49,20 @@ def caught_up(partition: PartitionHistory, *, is_unreadable: bool = False) -> bo
 
 
 class AdminJudge:
-    """Compares what is written with what was asked for, and with what brokers have on their disks."""
+    """Compares the writes with the requests, and with the replicas on the disks of brokers."""
 
     def __init__(self, history: History, report: Report) -> None:
         self._history = history
         self._report = report
         self.holds: Callable[[int, Key], bool] = lambda _broker, _key: False
-        """Whether a broker has a replica on its disks; the story knows."""
+        """Whether a broker has a replica on its disks; the story sets it."""
         self.deletes = True
         """``delete.topic.enable``."""
 
     # -- topic znodes ------------------------------------------------------------------------------------------------
 
     def judge_assignments(self, topic: str, before: Mapping[str, Any], after: Mapping[str, Any], now: float) -> None:
-        """An instance writes a topic znode; not applied yet."""
+        """Judge a write of a topic znode by an instance, before it is applied."""
         then = _assigned(after)
         for number, old in _assigned(before).items():
             partition = self._history.partition(topic, number)
@@ -65,7 +72,7 @@ class AdminJudge:
                 self._judge_move((topic, number), partition, old, then[number], now)
 
     def _judge_lost(self, topic: str, number: int, partition: PartitionHistory, now: float) -> None:
-        """What was added while the topic is being deleted is taken back (KAFKA-6612)."""
+        """Check that replicas added while the topic is being deleted are removed again (KAFKA-6612)."""
         is_deleting = topic in self._history.asked.markers
         if not is_deleting or partition.state is not None:
             self._report("Z-19", now, f"{topic} lost or changed ['partition {number}']")
@@ -84,7 +91,7 @@ class AdminJudge:
         if any(new == _moved(origin, target) for target in wanted):
             return
         target = tuple(replica for replica in old[0] if replica not in old[2])
-        what = f"{key[0]}-{key[1]} from {_told(old)} to {_told(new)}"
+        what = f"{key[0]}-{key[1]} from {_text_of(old)} to {_text_of(new)}"
         if (old[1] or old[2]) and new == (target, (), ()):
             state_path = f"/brokers/topics/{key[0]}/partitions/{key[1]}/state"
             if not caught_up(partition, is_unreadable=state_path in self._history.unreadable):
@@ -97,25 +104,25 @@ class AdminJudge:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def judge_request(self, operation: Operation, transaction: Transaction) -> None:
-        """An instance writes or deletes a znode that asks for something; not applied yet."""
+        """Judge a write or deletion of a request znode by an instance, before it is applied."""
         path, now = operation.path, transaction.time
         document = None if operation.kind == "delete" else document_of(operation.data)
         if path == REASSIGNMENTS:
             self._judge_entries(entries_of(document) or {}, now)
-        elif path.startswith(DEBTS):
-            owed = self._history.asked.pending_deletions.get(int(path.removeprefix(DEBTS)), frozenset())
-            for key in sorted(owed - debt_of(document)):
-                self._judge_paid(int(path.removeprefix(DEBTS)), key, now)
+        elif path.startswith(PENDING_DELETIONS):
+            pending = self._history.asked.pending_deletions.get(int(path.removeprefix(PENDING_DELETIONS)), frozenset())
+            for key in sorted(pending - pending_deletions_of(document)):
+                self._judge_cleared(int(path.removeprefix(PENDING_DELETIONS)), key, now)
 
     def _judge_entries(self, left: Mapping[Key, tuple[int, ...]], now: float) -> None:
         for key, target in self._history.asked.entries.items():
             if key not in left and not self._is_settled(key, target, now):
                 partition = self._history.partition(*key)
-                is_now = _told((partition.replicas or (), partition.adding, partition.removing))
+                is_now = _text_of((partition.replicas or (), partition.adding, partition.removing))
                 self._report("Z-29", now, f"{key[0]}-{key[1]} to {list(target)} was dropped, it is {is_now}")
 
     def _is_settled(self, key: Key, target: tuple[int, ...], now: float) -> bool:
-        """Done, overridden, or something that may be refused: it is not sound, or might lose what was added already."""
+        """Whether the entry is done, overridden, or may be refused because it is invalid or might lose data."""
         partition, asked = self._history.partition(*key), self._history.asked
         if partition.replicas is None or partition.state is None or key[0] in asked.markers:
             return True
@@ -131,15 +138,17 @@ class AdminJudge:
             and all(broker in known or self._history.is_surely_eligible(broker, now) for broker in target)
         )
 
-    def _judge_paid(self, broker: int, key: Key, now: float) -> None:
+    def _judge_cleared(self, broker: int, key: Key, now: float) -> None:
         partition = self._history.partition(*key)
         if self.holds(broker, key) and broker not in (partition.replicas or ()):
-            self._report("Z-33", now, f"broker {broker} still has {key[0]}-{key[1]}, which it owes")
+            self._report(
+                "Z-33", now, f"broker {broker} still has {key[0]}-{key[1]}, whose pending deletion was cleared"
+            )
 
     # -- deletions ---------------------------------------------------------------------------------------------------
 
     def judge_deletion(self, operation: Operation, transaction: Transaction) -> None:
-        """An instance deletes something; not applied yet."""
+        """Judge a deletion by an instance, before it is applied."""
         path, now = operation.path, transaction.time
         if path.startswith(TOPICS):
             self._judge_topic_goes(path.removeprefix(TOPICS), now)
@@ -159,10 +168,10 @@ class AdminJudge:
                 self._report("Z-31", now, f"{topic} was deleted, broker {broker} has {topic}-{number}")
 
     def _left_of(self, topic: str, now: float) -> Iterator[tuple[int, int]]:
-        """What brokers still have; a deletion waits for no broker that is away, if what it owes is written down.
+        """The replicas that brokers still have, without the ones of dead brokers whose deletion is recorded as pending.
 
-        The peer waits for it, and what its operators delete by hand instead is nowhere written (KAFKA-10548). Whoever
-        has been there for long is asked all the same, even if it was given up before.
+        Kafka's controller waits for it, and keeps no record of replicas that operators delete by hand instead
+        (KAFKA-10548). A broker that has been registered for long gets the request even if it was given up before.
         """
         for (name, number), partition in sorted(self._history.partitions.items()):
             for broker in partition.replicas or () if name == topic else ():
@@ -176,10 +185,10 @@ class AdminJudge:
             self._report("Z-32", now, f"{path} was deleted, {topic} is still there")
 
     def _is_left_over(self, path: str, topic: str) -> bool:
-        """Whether the topic that there is came after this controller deleted the one that the znode was written for.
+        """Whether the present topic was created after this controller deleted the topic of the znode.
 
-        Topic, configuration and marker go one after another: in between somebody may create a topic of that name, as
-        with Kafka's own controller. What was written since is of the new one.
+        Topic, configuration and marker are deleted one after another: in between a client may create a topic of that
+        name, as with Kafka's own controller. Later writes are about the new topic.
         """
         gone_at, _ = self._history.gone_at.get(topic, (0, NEVER))
         node = self._history.nodes.get(path)
@@ -196,11 +205,11 @@ def _assigned(document: Mapping[str, Any]) -> dict[int, Assigned]:
 
 
 def _moved(origin: tuple[int, ...], target: tuple[int, ...]) -> Assigned:
-    """What an assignment is while replicas move there (KIP-455)."""
+    """The assignment while replicas move from the origin to the target (KIP-455)."""
     left_out = tuple(replica for replica in origin if replica not in target)
     adding = tuple(replica for replica in target if replica not in origin)
     return (*target, *left_out), adding, left_out
 
 
-def _told(assigned: Assigned) -> str:
+def _text_of(assigned: Assigned) -> str:
     return f"{list(assigned[0])} +{list(assigned[1])} -{list(assigned[2])}"

@@ -1,4 +1,4 @@
-"""Judges what has become of requests at the end of a story: reassignments, deletions, elections, debts."""
+"""Judges requests at the end of a story: reassignments, topic deletions, elections, pending replica deletions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,13 +7,13 @@ from tests.sim.oracle_history import History, PartitionHistory
 from tests.sim.oracle_seen import AtRest, BrokerAtRest, Key
 
 RULES: Final = {
-    "Q-16": "a reassignment whose target lives is complete",
-    "Q-17": "/admin/reassign_partitions names nothing but reassignments that wait for a broker",
-    "Q-18": "a topic that is to be deleted is gone, or the status says what it waits for",
-    "Q-19": "no live broker has a replica that nobody assigns to it, unless it refused to delete it",
+    "Q-16": "a reassignment whose target is live is complete",
+    "Q-17": "/admin/reassign_partitions has only reassignments that wait for a broker",
+    "Q-18": "a topic that is to be deleted is gone, or the status has the reason why it waits",
+    "Q-19": "no live broker has an unassigned replica, unless it refused to delete it",
     "Q-20": "no request for an election and no notification is left",
     "Q-21": "leaders and ISRs are among the replicas",
-    "Q-22": "no live broker owes a deletion, unless it refused it",
+    "Q-22": "no deletion at a live broker is pending, unless the broker refused it",
     "Q-23": "where unclean elections are allowed, a partition with a live replica has a leader",
 }
 _TOPICS: Final = "/brokers/topics/"
@@ -22,8 +22,8 @@ Found = Iterator[tuple[str, str]]
 
 
 def judge_requests(history: History, end: AtRest) -> Found:
-    """Q-16 to Q-23."""
-    judge = _Judge(history, end)
+    """The violations of Q-16 to Q-23."""
+    judge = _RequestsJudge(history, end)
     yield from judge.reassignments()
     yield from judge.deletions()
     yield from judge.leftovers()
@@ -32,12 +32,13 @@ def judge_requests(history: History, end: AtRest) -> Found:
 
 
 def unusable(history: History, end: AtRest) -> set[tuple[int, Key]]:
-    """The brokers and the replicas that they cannot use, which nobody need lead, count or place.
+    """The brokers and the replicas that they cannot use, which need no leadership, count or placement.
 
-    One on a failed log directory; and one of which the broker has the log of an earlier topic of that name, if an
-    operator gave the broker up, it could not delete that log, or it is left alone. A stock broker refuses any other
-    topic id with INCONSISTENT_TOPIC_ID for as long as the folder is there (KIP-516). Another broker that owes the
-    earlier replica and can delete it is no such case: it is told to, before it hears of the new one.
+    A replica on a failed log directory is unusable. So is one whose broker has the log of an earlier topic of that
+    name, if an operator gave the broker up, it could not delete that log, or it is left alone. A stock broker refuses
+    any other topic id with INCONSISTENT_TOPIC_ID for as long as the folder is there (KIP-516). Another broker with
+    such a replica that can delete it is no such case: it gets the pending StopReplica before the state of the new
+    topic.
     """
     offline = {(broker.id, key) for broker in end.brokers for key in broker.offline}
     return (
@@ -45,7 +46,7 @@ def unusable(history: History, end: AtRest) -> set[tuple[int, Key]]:
         | {
             (broker.id, key)
             for broker in end.brokers
-            for key in broker.strange
+            for key in broker.conflicting
             if history.asked.is_forgotten(broker.id) or key in broker.refused
         }
         | left_alone(history, end)
@@ -53,21 +54,21 @@ def unusable(history: History, end: AtRest) -> set[tuple[int, Key]]:
 
 
 def left_alone(history: History, end: AtRest) -> set[tuple[int, Key]]:
-    """The brokers that owe the replica of an earlier topic and count as in sync with that of the present one.
+    """The brokers with a pending deletion of an earlier topic's replica that count as in sync with the present topic's.
 
-    Nothing of theirs is deleted before people have looked at it (ADR 0020). One that was registered before the present
-    topic was created is none of them: it is told to delete what it owes before it hears of that.
+    None of their logs is deleted before an operator has looked at it (ADR 0020). A broker that was registered before
+    the present topic was created is not among them: it gets its pending StopReplica before the state of the new topic.
     """
     return {
         (broker.id, key)
         for broker in end.brokers
-        for key in history.asked.pending_deletions.get(broker.id, frozenset()) & frozenset(broker.strange)
+        for key in history.asked.pending_deletions.get(broker.id, frozenset()) & frozenset(broker.conflicting)
         if (state := history.partition(*key).state) is not None and broker.id in state.isr
         if history.brokers[broker.id].czxid > history.nodes[f"{_TOPICS}{key[0]}"].czxid
     }
 
 
-class _Judge:
+class _RequestsJudge:
     def __init__(self, history: History, end: AtRest) -> None:
         self._history = history
         self._asked = history.asked
@@ -84,14 +85,14 @@ class _Judge:
     # -- reassignments -----------------------------------------------------------------------------------------------
 
     def reassignments(self) -> Found:
-        """Q-16, Q-17, Q-21 and Q-23."""
+        """The violations of Q-16, Q-17, Q-21 and Q-23."""
         for key, partition in sorted(self._history.partitions.items()):
             if partition.replicas is None or partition.state is None:
                 continue
-            is_doomed = key[0] in self._asked.markers
-            if partition.is_being_reassigned and not is_doomed and not self._waits(key, partition):
+            is_marked = key[0] in self._asked.markers
+            if partition.is_being_reassigned and not is_marked and not self._waits(key, partition):
                 yield "Q-16", f"{_name(key)} is {list(partition.replicas)}, to become {list(partition.target)}"
-            if not is_doomed:
+            if not is_marked:
                 yield from self._members(key, partition)
         for key, target in sorted(self._asked.entries.items()):
             partition = self._history.partition(*key)
@@ -100,7 +101,7 @@ class _Judge:
                 yield "Q-17", f"{_name(key)} to {list(target)} is still asked for, it is {is_now}"
 
     def _waits(self, key: Key, partition: PartitionHistory) -> bool:
-        """Whether a broker must come back before the reassignment can end."""
+        """Whether the reassignment must wait until a broker comes back."""
         state = partition.state
         is_led = state is not None and self._is_up(state.leader, key)
         return not is_led or not all(self._is_up(broker, key) for broker in partition.target)
@@ -108,10 +109,10 @@ class _Judge:
     def _members(self, key: Key, partition: PartitionHistory) -> Found:
         state, replicas = partition.state, partition.replicas or ()
         assert state is not None
-        strangers = [broker for broker in state.isr if broker not in replicas]
-        if strangers:
-            yield "Q-21", f"{_name(key)} has {strangers} in its ISR, the replicas are {list(replicas)}"
-        # A replica that is being added has nothing yet: nobody need elect it.
+        unassigned = [broker for broker in state.isr if broker not in replicas]
+        if unassigned:
+            yield "Q-21", f"{_name(key)} has {unassigned} in its ISR, the replicas are {list(replicas)}"
+        # A replica that is being added has no records yet: no election must choose it.
         alive = [broker for broker in partition.origin if self._is_up(broker, key)]
         if alive and state.leader not in self._live and self._history.allows_unclean_now(key[0]):
             yield "Q-23", f"{_name(key)} is led by {state.leader}, though {alive} of {list(replicas)} are live"
@@ -119,14 +120,14 @@ class _Judge:
     # -- deletions ---------------------------------------------------------------------------------------------------
 
     def deletions(self) -> Found:
-        """Q-18."""
+        """The violations of Q-18."""
         for topic in sorted(self._asked.markers):
             if _TOPICS + topic not in self._history.nodes:
                 yield "Q-18", f"the marker of {topic} is left"
             elif not self._deletion_waits(topic):
                 yield "Q-18", f"{topic} is not deleted, live are {sorted(self._live)}"
             elif topic not in self._halted:
-                yield "Q-18", f"nobody says why {topic} is not deleted"
+                yield "Q-18", f"no status has the reason why {topic} is not deleted"
 
     def _deletion_waits(self, topic: str) -> bool:
         for key, partition in self._history.partitions.items():
@@ -139,10 +140,10 @@ class _Judge:
                 return True
         return False
 
-    # -- what is left ------------------------------------------------------------------------------------------------
+    # -- leftovers ---------------------------------------------------------------------------------------------------
 
     def leftovers(self) -> Found:
-        """Q-20."""
+        """The violations of Q-20."""
         left = [path for path in self._history.nodes if path.startswith(_NOTIFICATIONS)]
         if self._asked.has_preferred:
             left.append("/admin/preferred_replica_election")
@@ -150,17 +151,17 @@ class _Judge:
             yield "Q-20", f"{path} is left"
 
     def disks(self, broker: BrokerAtRest) -> Found:
-        """Q-19 and Q-22."""
-        debts = self._asked.pending_deletions.get(broker.id, frozenset())
+        """The violations of Q-19 and Q-22."""
+        pending = self._asked.pending_deletions.get(broker.id, frozenset())
         for key in sorted(broker.logs):
             partition = self._history.partitions.get(key)
             is_assigned = partition is not None and broker.id in (partition.replicas or ())
-            if not is_assigned and not (key in debts and key in broker.refused):
-                owes = "owes" if key in debts else "does not owe"
-                yield "Q-19", f"broker {broker.id} has {_name(key)}, which it {owes}"
-        left = {key for key in debts if (broker.id, key) in self._left_alone}
-        for key in sorted(debts - {*broker.refused, *broker.offline} - left):
-            yield "Q-22", f"broker {broker.id} owes {_name(key)}"
+            if not is_assigned and not (key in pending and key in broker.refused):
+                is_pending = "is" if key in pending else "is not"
+                yield "Q-19", f"broker {broker.id} has {_name(key)}, whose deletion {is_pending} pending"
+        left = {key for key in pending if (broker.id, key) in self._left_alone}
+        for key in sorted(pending - {*broker.refused, *broker.offline} - left):
+            yield "Q-22", f"the deletion of {_name(key)} at broker {broker.id} is pending"
 
 
 def _name(key: Key) -> str:

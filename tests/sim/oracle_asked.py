@@ -1,4 +1,4 @@
-"""What people asked the controller for, by znode and by call, as the judge remembers it."""
+"""The requests that the controller got by znode and by call, as the judge remembers them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,33 +9,33 @@ from tests.sim.oracle_seen import Key
 REASSIGNMENTS: Final = "/admin/reassign_partitions"
 PREFERRED: Final = "/admin/preferred_replica_election"
 MARKERS: Final = "/admin/delete_topics/"
-DEBTS: Final = "/controllerd/owed_deletions/"
+PENDING_DELETIONS: Final = "/controllerd/owed_deletions/"
 NEVER: Final = float("-inf")
 
-Debt = frozenset[Key]
+PendingReplicas = frozenset[Key]
 
 
-class Asked:
-    """Kept up to date by each committed change of these znodes, and by the announcements of the story."""
+class AdminRequests:
+    """All requests, kept up to date by each committed change of these znodes and by the announcements of the story."""
 
     def __init__(self) -> None:
         self.entries: dict[Key, tuple[int, ...]] = {}
-        """What ``/admin/reassign_partitions`` says now."""
-        self.is_rubbish = False
-        """It exists and cannot be understood."""
+        """The content of ``/admin/reassign_partitions``."""
+        self.is_unreadable_request = False
+        """Whether the reassignment znode exists and is unreadable."""
         self.targets: dict[Key, set[tuple[int, ...]]] = {}
-        """Every target that was ever asked for."""
+        """Every requested target."""
         self.cancelled: set[Key] = set()
-        """Reassignments that somebody wanted cancelled at some time."""
+        """Reassignments whose cancellation was ever requested."""
         self.unclean: set[Key] = set()
-        """Partitions for which somebody wanted an unclean election at some time."""
+        """Partitions for which an unclean election was ever requested."""
         self.markers: set[str] = set()
         """Topics that are to be deleted."""
-        self.pending_deletions: dict[int, Debt] = {}
-        """Replicas that a broker owes, as ZooKeeper has them."""
+        self.pending_deletions: dict[int, PendingReplicas] = {}
+        """The pending replica deletions of each broker, as ZooKeeper has them."""
         self.has_preferred = False
         self.given_up: set[int] = set()
-        """Brokers that never return, as the controller has confirmed; what waits for them must be done."""
+        """Brokers that never return, as the controller has confirmed; work that waits for them must end."""
         self._unmarked_at: dict[str, float] = {}
         self._calls: Counter[Key] = Counter()
         self._called_at: dict[Key, float] = {}
@@ -45,32 +45,32 @@ class Asked:
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def may_be_deleted(self, topic: str, since: float) -> bool:
-        """Whether somebody wanted the topic deleted at any time since then."""
+        """Whether the deletion of the topic was requested at any time since then."""
         return topic in self.markers or self._unmarked_at.get(topic, NEVER) >= since
 
     def was_deleted(self, topic: str) -> bool:
-        """Whether a request to delete the topic was ever dealt with."""
+        """Whether the controller ever completed a request to delete the topic."""
         return topic in self._unmarked_at
 
     def may_become(self, key: Key) -> set[tuple[int, ...]]:
-        """The targets that were ever asked for."""
+        """Every target that was ever requested."""
         return self.targets.get(key, set())
 
     def is_overridden(self, key: Key) -> bool:
         """Whether a call may have been carried out for this partition after its entry was written.
 
-        That is so until the call ends, however long before the entry it was asked for the first time.
+        That is so until the call ends, even if the call began long before the entry.
         """
         return self._calls[key] > 0 or self._called_at.get(key, NEVER) >= self._written_at.get(key, NEVER)
 
     def is_forgotten(self, broker: int) -> bool:
-        """Whether an operator said that the broker never returns."""
+        """Whether an operator declared that the broker never returns."""
         return broker in self._forgotten
 
     # -- announcements of the story ----------------------------------------------------------------------------------
 
     def reassignment(self, key: Key, target: tuple[int, ...] | None) -> None:
-        """Somebody begins to call for it; None cancels. Before any answer."""
+        """Note that a call for the reassignment begins; None cancels. Before any answer."""
         self._calls[key] += 1
         if target is None:
             self.cancelled.add(key)
@@ -78,35 +78,35 @@ class Asked:
             self.targets.setdefault(key, set()).add(target)
 
     def answered(self, key: Key, now: float) -> None:
-        """Such a call has its answer, or nobody asks any more."""
+        """Note that the call was answered, or is not retried any more."""
         self._calls[key] -= 1
         self._called_at[key] = now
 
     def forget(self, broker: int, now: float) -> None:
-        """An operator says that the broker never returns; before any answer."""
+        """Note that an operator declares that the broker never returns; before any answer."""
         self._forgotten[broker] = now
 
-    # -- what was committed ------------------------------------------------------------------------------------------
+    # -- committed transactions --------------------------------------------------------------------------------------
 
     @staticmethod
     def concerns(path: str) -> bool:
-        """Whether the znode asks for something, or remembers what was asked."""
-        return path.startswith(("/admin/", DEBTS))
+        """Whether the znode is a request, or remembers one."""
+        return path.startswith(("/admin/", PENDING_DELETIONS))
 
     def take(self, path: str, document: Mapping[str, Any] | None, now: float, *, exists: bool) -> None:
-        """The znode has this content now; None if it cannot be understood or is gone."""
+        """Take the content of the znode; None if it is unreadable or gone."""
         if path == REASSIGNMENTS:
             self._take_entries(document, now, exists=exists)
         elif path == PREFERRED:
             self.has_preferred = exists
         elif path.startswith(MARKERS):
             self._take_marker(path.removeprefix(MARKERS), now, exists=exists)
-        elif path.startswith(DEBTS):
-            self.pending_deletions[int(path.removeprefix(DEBTS))] = debt_of(document)
+        elif path.startswith(PENDING_DELETIONS):
+            self.pending_deletions[int(path.removeprefix(PENDING_DELETIONS))] = pending_deletions_of(document)
 
     def _take_entries(self, document: Mapping[str, Any] | None, now: float, *, exists: bool) -> None:
         entries = entries_of(document)
-        self.is_rubbish = exists and entries is None
+        self.is_unreadable_request = exists and entries is None
         for key, target in (entries or {}).items():
             self.targets.setdefault(key, set()).add(target)
             if self.entries.get(key) != target:
@@ -122,7 +122,7 @@ class Asked:
 
 
 def entries_of(document: Mapping[str, Any] | None) -> dict[Key, tuple[int, ...]] | None:
-    """The wanted replicas of each partition; None if the file as a whole cannot be understood."""
+    """The requested replicas of each partition; None if the document as a whole is unreadable."""
     try:
         rows = document["partitions"] if document is not None else ()
         found = {(str(row["topic"]), int(row["partition"])): tuple(map(int, row["replicas"])) for row in rows}
@@ -131,7 +131,7 @@ def entries_of(document: Mapping[str, Any] | None) -> dict[Key, tuple[int, ...]]
     return found if document is not None else None
 
 
-def debt_of(document: Mapping[str, Any] | None) -> Debt:
-    """The replicas that a broker owes."""
+def pending_deletions_of(document: Mapping[str, Any] | None) -> PendingReplicas:
+    """The pending deletions of a broker."""
     topics = document.get("owed", ()) if document is not None else ()
     return frozenset((topic["topic"], number) for topic in topics for number in topic["partitions"])

@@ -1,4 +1,4 @@
-"""What ZooKeeper holds and has held, as the judge remembers it: kept up to date by each committed transaction."""
+"""The present and past content of ZooKeeper, as the judge remembers it: updated by each committed transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import msgspec
 
 from controllerd.core.model import Features
 from controllerd.core.protocol_versions import LOWEST, ProtocolVersion, parse_broker_version
-from tests.sim.oracle_asked import Asked
+from tests.sim.oracle_asked import AdminRequests
 from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Transaction
 
 CONTROLLER: Final = "/controller"
@@ -31,8 +31,8 @@ class _StateDocument(msgspec.Struct, gc=False):
 _STATE_DECODER: Final = msgspec.json.Decoder(_StateDocument)
 
 
-class Place(NamedTuple):
-    """What a path stands for: ``state``, ``topic``, ``config``, ``broker`` or ``other``."""
+class PathKind(NamedTuple):
+    """The meaning of a path: ``state``, ``topic``, ``config``, ``broker`` or ``other``."""
 
     kind: str
     topic: str = ""
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 class State(NamedTuple):
-    """The content of a state znode; ``version`` is that of the znode and ``life`` the czxid of it."""
+    """The content of a state znode; ``version`` is the version of the znode and ``life`` its czxid."""
 
     leader: int
     leader_epoch: int
@@ -71,33 +71,33 @@ class PartitionHistory:
     born_at: float = NEVER
     """When it was last created; its topic may have been created again without it."""
     gone_at: tuple[int, float] = 0, float("inf")
-    """The zxid at which it last went with its topic, and when."""
+    """The zxid and the time at which it was last deleted with its topic."""
     is_gone: bool = True
-    """Its topic went with it, or there was none yet."""
+    """Whether its topic was deleted, or did not exist yet."""
     former: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
-    """Earlier assignments, and until when each held."""
+    """Earlier assignments, and until when each was valid."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     targets: set[tuple[int, ...]] = field(default_factory=set)
-    """What the replicas are, or would be after a reassignment that was under way at some time."""
+    """The assignments so far, each as it is or would be after its reassignment."""
     state: State | None = None
     committed: dict[int, State] = field(default_factory=dict)
     """Every state that was committed in the present life of the znode, by version."""
-    buried: list[dict[int, State]] = field(default_factory=list)
-    """The same of its earlier lives."""
+    earlier_lives: list[dict[int, State]] = field(default_factory=list)
+    """The states of the earlier lives of the znode."""
     highest_epoch: int = -1
     is_foreign: bool = False
-    """The present version was written by somebody without a session of ours: nobody need know its number."""
+    """Whether the present version was written by another program: no instance need know its number."""
 
     @property
     def first_life(self) -> int:
         """The life of the first state that was ever committed, 0 while there was none."""
-        lives = (state.life for committed in (*self.buried, self.committed) for state in committed.values())
+        lives = (state.life for committed in (*self.earlier_lives, self.committed) for state in committed.values())
         return next(lives, 0)
 
     def at(self, version: int) -> list[State]:
         """The states of this version, of every life of the znode in order."""
-        return [committed[version] for committed in (*self.buried, self.committed) if version in committed]
+        return [committed[version] for committed in (*self.earlier_lives, self.committed) if version in committed]
 
     @property
     def target(self) -> tuple[int, ...]:
@@ -106,12 +106,12 @@ class PartitionHistory:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before it."""
+        """The replicas before the reassignment that is under way."""
         return tuple(replica for replica in self.replicas or () if replica not in self.adding)
 
     @property
     def is_being_reassigned(self) -> bool:
-        """Whether replicas come or go."""
+        """Whether a reassignment is under way."""
         return bool(self.adding or self.removing)
 
     def was_assigned(self, broker: int, since: float) -> bool:
@@ -126,23 +126,23 @@ class BrokerHistory:
     """One broker id through all its registrations."""
 
     czxid: int = 0
-    """That of the present registration, 0 while there is none."""
+    """The czxid of the present registration, 0 while there is none."""
     changed_at: float = NEVER
-    """When it registered or went last."""
+    """When it last registered or was deregistered."""
     gone_at: int = 0
-    """The zxid at which it went last."""
+    """The zxid at which it was last deregistered."""
     is_usable: bool = False
     is_leaving: bool = False
-    """It asked for a controlled shutdown since it registered."""
+    """Whether it asked for a controlled shutdown since it registered."""
     has_bad_dirs: bool = False
-    """It reported a failed log directory since it registered."""
+    """Whether it reported a failed log directory since it registered."""
     released: tuple[int, int] = (-1, -1)
     """The last answer to a request for controlled shutdown: for which broker epoch, in which controller epoch."""
     epochs: set[int] = field(default_factory=set)
     """The czxids of all its registrations."""
     registered_in: int = 0
     """The controller epoch in which it registered."""
-    heard: dict[int, float] = field(default_factory=dict)
+    reached_at: dict[int, float] = field(default_factory=dict)
     """When the controller of an epoch first reached it since it registered."""
     read_in: set[int] = field(default_factory=set)
     """The epochs of the controllers that have read its present registration while they led."""
@@ -153,19 +153,19 @@ class BrokerHistory:
 
 
 class History:
-    """The judge's own picture of ZooKeeper. ``window``: for so many seconds somebody may believe what is over."""
+    """The judge's own image of ZooKeeper. ``window``: for so many seconds a controller may act on old state."""
 
     def __init__(self, window: float, *, unclean_by_default: bool = False) -> None:
         self.window = window
         self.nodes: dict[str, Node] = {}
         self.documents: dict[str, Any] = {}
-        """Topic znodes by name, parsed; None for one that cannot be understood."""
+        """Topic znodes by name, parsed; None for an unreadable one."""
         self.partitions: dict[Key, PartitionHistory] = {}
         self.brokers: dict[int, BrokerHistory] = {}
         self.releases: dict[int, tuple[int, int]] = {}
-        """Of the brokers; without one a broker understands everything."""
+        """The releases of brokers; a broker without one supports every feature."""
         self.unreadable: set[str] = set()
-        """State znodes whose content cannot be understood."""
+        """State znodes whose content is unreadable."""
         self.controller: dict[str, Any] = {}
         self.epoch = 0
         self.last_producer_id = -1
@@ -174,42 +174,42 @@ class History:
         self.born_at: dict[str, float] = {}
         """When a topic was last created."""
         self.forgot: dict[tuple[int, Key], float] = {}
-        """When a broker last took it that a partition goes with its topic."""
+        """When a broker last received leader -2 for a partition."""
         self.gone_in: dict[str, int] = {}
         """The controller epoch in which a topic was last deleted."""
-        self.asked = Asked()
-        """What people asked the controller for."""
+        self.asked = AdminRequests()
+        """The requests that the controller got."""
         self._unclean_default = unclean_by_default
         self.features: Callable[[], Features] = Features
-        """The behaviour that the protocol version allows the active controller; S-02 and S-03 judge the version."""
+        """The features that the protocol version allows the active controller; S-02 and S-03 judge the version."""
         self.protocol_version = parse_broker_version(LOWEST)
-        """The highest that a controller of the cluster ever had."""
+        """The highest protocol version that a controller of the cluster ever had."""
         self._unclean: dict[str, bool] = {}
         self._clean_since: dict[str, float] = {}
         self._clean_by_default_since = NEVER
         self._configured_at: dict[str, float] = {}
         self._is_by_files = False
         self._by_files_since = NEVER
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, PathKind] = {}
         self._parsed: tuple[Operation | None, State | None] = None, None
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     @property
     def proven_version(self) -> ProtocolVersion:
-        """The protocol version that the cluster has had: a controller had it, or somebody wrote the id of a topic."""
+        """The protocol version that the cluster has had: a controller had it, or a program wrote the id of a topic."""
         has_ids = any(document is not None and "topic_id" in document for document in self.documents.values())
         return max(self.protocol_version, parse_broker_version("2.8-IV0") if has_ids else parse_broker_version(LOWEST))
 
-    def place(self, path: str) -> Place:
-        """What the path stands for."""
+    def place(self, path: str) -> PathKind:
+        """The meaning of the path."""
         place = self._places.get(path)
         if place is None:
             place = self._places[path] = _place(path)
         return place
 
     def partition(self, topic: str, number: int) -> PartitionHistory:
-        """The history of a partition, empty if it was never heard of."""
+        """The history of a partition, empty if the partition never existed."""
         key = (topic, number)
         found = self.partitions.get(key)
         if found is None:
@@ -217,7 +217,7 @@ class History:
         return found
 
     def live(self) -> set[int]:
-        """The brokers that are registered now, in a way that can be understood."""
+        """The brokers with a readable registration."""
         return {broker for broker, history in self.brokers.items() if history.czxid and history.is_usable}
 
     def was_live(self, broker: int, now: float) -> bool:
@@ -239,7 +239,7 @@ class History:
         )
 
     def is_surely_eligible(self, broker: int, now: float) -> bool:
-        """Whether every controller must know by now that this broker may lead."""
+        """Whether every controller must know by now that this broker is eligible for leadership."""
         history = self.brokers.get(broker)
         return (
             history is not None
@@ -252,19 +252,19 @@ class History:
         )
 
     def is_surely_noticed(self, broker: int, now: float, epoch: int) -> bool:
-        """Whether the controller of that epoch must have dealt with it that the broker registered.
+        """Whether the controller of that epoch must have handled the registration of the broker.
 
-        Who was elected later has read it. Who led already learns it behind all that it has queued, which takes as long
-        as ZooKeeper is slow, and a broker that registered anew is dead first, then new: so does Kafka's own controller.
-        Its first request to that life of the broker shows that it knows.
+        A controller that was elected later has read it. An earlier one handles it after all events in its queue, which
+        takes as long as ZooKeeper is slow, and handles a broker that registered anew as dead first, then as new: so
+        does Kafka's own controller. Its first request to that life of the broker shows that it knows.
         """
         history = self.brokers[broker]
-        return epoch > history.registered_in or history.heard.get(epoch, now) < now - self.window
+        return epoch > history.registered_in or history.reached_at.get(epoch, now) < now - self.window
 
     def is_release_known(self, broker: int, epoch: int, now: float) -> bool:
-        """Whether the controller of that epoch must know the release of the broker: it has reached it before."""
+        """Whether the controller of that epoch must know the release of the broker, because it reached it before."""
         history = self.brokers.get(broker)
-        return history is None or history.heard.get(epoch, now) < now - self.window
+        return history is None or history.reached_at.get(epoch, now) < now - self.window
 
     def may_leave(self, broker: int, epoch: int) -> bool:
         """Whether the controller of that epoch knows that this life of the broker is in controlled shutdown."""
@@ -292,45 +292,45 @@ class History:
     # -- announcements of the story ----------------------------------------------------------------------------------
 
     def leaves(self, broker: int) -> None:
-        """The broker asks for a controlled shutdown."""
+        """Note that the broker asks for a controlled shutdown."""
         self.brokers.setdefault(broker, BrokerHistory()).is_leaving = True
 
     def released(self, broker: int, broker_epoch: int, epoch: int) -> None:
-        """The controller of that epoch has begun to relieve the broker."""
+        """Note that the controller of that epoch has begun to move leaderships away from the broker."""
         self.brokers.setdefault(broker, BrokerHistory()).released = broker_epoch, epoch
 
-    def hears(self, broker: int, broker_epoch: int, epoch: int, now: float) -> None:
-        """A life of the broker got a request of the controller of that epoch."""
+    def reached(self, broker: int, broker_epoch: int, epoch: int, now: float) -> None:
+        """Note that a life of the broker got a request of the controller of that epoch."""
         history = self.brokers.get(broker)
         if history is not None and history.czxid == broker_epoch:
-            history.heard.setdefault(epoch, now)
+            history.reached_at.setdefault(epoch, now)
 
     def reads(self, broker: int, zxid: int, epoch: int) -> None:
-        """The controller of that epoch reads what the registration of the broker was at that zxid."""
+        """Note that the controller of that epoch reads the registration that the broker had at that zxid."""
         history = self.brokers.get(broker)
         if history is not None and 0 < history.czxid <= zxid:
             history.read_in.add(epoch)
 
     def starts(self, broker: int, *, is_clean: bool) -> None:
-        """The process of the broker registers; ``is_clean``: its file turns unclean elections off."""
+        """Note that the process of the broker registers; ``is_clean``: its file turns unclean elections off."""
         self.brokers.setdefault(broker, BrokerHistory()).is_clean = is_clean
 
     def loses_dirs(self, broker: int) -> None:
-        """The broker reports a failed log directory."""
+        """Note that the broker reports a failed log directory."""
         self.brokers.setdefault(broker, BrokerHistory()).has_bad_dirs = True
 
     def set_unclean_default(self, now: float, *, allowed: bool, by_files: bool = False) -> None:
-        """The cluster's default of unclean elections changes; ``by_files``: the files of brokers alone decide it."""
+        """Change the cluster's default of unclean elections; ``by_files``: the files of brokers alone decide it."""
         if self._unclean_default and not allowed:
             self._clean_by_default_since = now
         self._unclean_default = allowed
         if self._is_by_files != by_files:
             self._is_by_files, self._by_files_since = by_files, now
 
-    # -- what was committed ------------------------------------------------------------------------------------------
+    # -- committed transactions --------------------------------------------------------------------------------------
 
     def apply(self, operation: Operation, transaction: Transaction) -> None:
-        """The operation took effect."""
+        """Apply an operation."""
         path, kind = operation.path, operation.kind
         if kind == "check":
             return
@@ -358,7 +358,7 @@ class History:
                 partition.is_gone, partition.gone_at = True, (transaction.zxid, transaction.time)
 
     def node_after(self, operation: Operation, transaction: Transaction) -> Node:
-        """What a create or set makes of the znode."""
+        """The znode after a create or set."""
         before = self.nodes.get(operation.path) if operation.kind == "set" else None
         if before is not None:
             return Node(before.version + 1, before.czxid, before.owner, transaction.zxid)
@@ -366,7 +366,7 @@ class History:
         return Node(0, transaction.zxid, owner, transaction.zxid)
 
     def state_after(self, operation: Operation, node: Node) -> State | None:
-        """What a create or set of a state znode says, None if it cannot be understood; parsed but once."""
+        """The state after a create or set of a state znode, None if it is unreadable; parsed only once."""
         if self._parsed[0] is not operation:
             self._parsed = operation, _state_of(operation.data, node)
         return self._parsed[1]
@@ -390,7 +390,7 @@ class History:
         elif path == PRODUCER_IDS:
             self.last_producer_id = max(self.last_producer_id, block_of(data)[1])
 
-    def _take_state(self, operation: Operation, place: Place, node: Node | None) -> None:
+    def _take_state(self, operation: Operation, place: PathKind, node: Node | None) -> None:
         partition = self.partition(place.topic, place.number)
         state = partition.state = self.state_after(operation, node) if node is not None else None
         is_unreadable = state is None and node is not None
@@ -398,7 +398,7 @@ class History:
         if state is None:
             return
         if node is not None and node.version == 0 and partition.committed:
-            partition.buried.append(partition.committed)
+            partition.earlier_lives.append(partition.committed)
             partition.committed = {}
         partition.committed[state.version] = state
         partition.highest_epoch = max(partition.highest_epoch, state.leader_epoch)
@@ -437,7 +437,7 @@ class History:
             history.changed_at = now
         if czxid != history.czxid:
             history.is_leaving = history.has_bad_dirs = False
-            history.registered_in, history.heard = self.epoch, {}
+            history.registered_in, history.reached_at = self.epoch, {}
             history.read_in, history.known_in = set(), history.read_in
         history.czxid, history.is_usable = czxid, usable
         if czxid:
@@ -456,28 +456,28 @@ class History:
 
 
 def is_registration(path: str) -> bool:
-    """Whether instances of controllerd register at this path; no broker does."""
+    """Whether the path is the registration of an instance of controllerd; no broker registers there."""
     number = path.removeprefix(IDS)
     return path.startswith(IDS) and number.isdecimal() and int(number) in OUR_IDS
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> PathKind:
     names = path.split("/")[1:]
     match names:
         case ["brokers", "topics", topic, "partitions", number, "state"] if number.isdecimal():
-            return Place("state", topic, int(number))
+            return PathKind("state", topic, int(number))
         case ["brokers", "topics", topic]:
-            return Place("topic", topic)
+            return PathKind("topic", topic)
         case ["brokers", "ids", number] if number.isdecimal() and not is_registration(path):
-            return Place("broker", number=int(number))
+            return PathKind("broker", number=int(number))
         case ["config", "topics", topic]:
-            return Place("config", topic)
+            return PathKind("config", topic)
         case _:
-            return Place("other")
+            return PathKind("other")
 
 
 def document_of(data: bytes | None) -> dict[str, Any] | None:
-    """The JSON object that the data is, None if it is none."""
+    """Parse the data as a JSON object, None if it is none."""
     try:
         found = _DECODER.decode(data or b"")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -486,12 +486,12 @@ def document_of(data: bytes | None) -> dict[str, Any] | None:
 
 
 def number_of(data: bytes | None) -> int:
-    """The number that the data is, -1 if it is none."""
+    """Parse the data as a number, -1 if it is none."""
     return int(data) if data is not None and data.isdigit() else -1
 
 
 def block_of(data: bytes | None) -> tuple[int, int]:
-    """First and last producer id of a block, (-1, -1) if there is none."""
+    """The first and the last producer id of a block, (-1, -1) if there is none."""
     document = document_of(data)
     if document is None:
         return -1, -1
@@ -511,7 +511,7 @@ def _state_of(data: bytes | None, node: Node) -> State | None:
 
 
 def assignments_of(document: Mapping[str, Any] | None, field_name: str = "partitions") -> dict[int, tuple[int, ...]]:
-    """The replicas of each partition; what cannot be understood is left out."""
+    """The replicas of each partition; unreadable ones are left out."""
     partitions = document.get(field_name) if document is not None else None
     if not isinstance(partitions, dict):
         return {}
@@ -523,7 +523,7 @@ def assignments_of(document: Mapping[str, Any] | None, field_name: str = "partit
 
 
 def _override_of(data: bytes | None) -> bool | None:
-    """What a topic's configuration says about unclean elections; one that cannot be understood allows none."""
+    """The value of ``unclean.leader.election.enable`` in a topic's configuration; an unreadable one allows none."""
     if not data:
         return None
     document = document_of(data)

@@ -1,13 +1,13 @@
 """The offsets that consumer groups committed, as the group coordinators of brokers keep them.
 
-A group is taken to commit an offset for each partition as soon as its broker receives the partition.
+A group is assumed to commit an offset for each partition as soon as its broker receives the partition.
 A coordinator drops the offsets of a partition only when an UpdateMetadata says that the partition is
-gone (leader -2). Without one the offsets of the deleted topic are left, and groups apply them to the
+gone (leader -2). Without one the offsets of the deleted topic stay, and groups apply them to the
 topic that is created anew.
 
 A deletion that other brokers received while a broker was registered was sent to that broker, too. If
 it did not arrive before the broker registered anew, whose process may be the same, then it is still
-owed: the controller of that term sends it before it tells the broker of the next topic of that name.
+pending: the controller of that term sends it before the state of the next topic of that name.
 """
 
 from collections.abc import Iterable
@@ -31,40 +31,40 @@ class _Committed:
 
 
 class GroupOffsets:
-    """Of each life of a broker, the offsets that its coordinator keeps or kept."""
+    """The offsets that the coordinator of each life of a broker keeps or kept."""
 
     def __init__(self) -> None:
         self._committed: Final[dict[_Life, dict[Key, _Committed]]] = {}
-        self._owed: Final[dict[tuple[int, Key], _Committed]] = {}
-        """What brokers, whatever life they are in, have to drop because others received the deletion."""
+        self._to_drop: Final[dict[tuple[int, Key], _Committed]] = {}
+        """The offsets that brokers of any life must drop because other brokers received the deletion."""
 
-    def owe(self, lives: Iterable[_Life], key: Key, epoch: int) -> None:
-        """Note that a broker received the deletion from the controller of this epoch while these were registered."""
+    def note_deletion(self, lives: Iterable[_Life], key: Key, epoch: int) -> None:
+        """Note that a broker received a deletion of this controller epoch while these lives were registered."""
         for life in lives:
             kept = self._committed.get(life, {}).get(key)
             if kept is not None and not kept.is_dropped and kept.epoch == epoch:
-                self._owed[life[0], key] = kept
+                self._to_drop[life[0], key] = kept
 
     def drop(self, broker: _Life, key: Key) -> None:
         """Note that the broker received the deletion of the partition."""
-        self._owed.pop((broker[0], key), None)
+        self._to_drop.pop((broker[0], key), None)
         kept = self._committed.get(broker, {}).get(key)
         if kept is not None:
             kept.is_dropped = True
 
     def commit(self, broker: _Life, key: Key, epoch: int, state: State) -> bool:
-        """Note that the broker is told of a partition; whether its groups begin without offsets of an earlier topic.
+        """Note that the broker receives a partition; return whether its groups begin without old offsets.
 
-        A controller answers for its own term alone: what another one had still to send is lost with
-        that one. A request of the same topic after it was dropped is a repeated one that the
+        A controller is responsible for its own term alone: the unsent requests of an earlier controller are
+        lost with it. A request of the same topic after it was dropped is a repeated one that the
         network delivers late.
         """
         committed = self._committed.setdefault(broker, {})
         kept = committed.get(key)
         if kept is None or epoch > kept.epoch:
             committed[key] = _Committed(state.life, epoch)
-            owed = self._owed.get((broker[0], key))
-            return owed is None or epoch > owed.epoch or state.life <= owed.topic_life
+            to_drop = self._to_drop.get((broker[0], key))
+            return to_drop is None or epoch > to_drop.epoch or state.life <= to_drop.topic_life
         if state.life <= kept.topic_life:
             return True
         committed[key] = _Committed(state.life, epoch)

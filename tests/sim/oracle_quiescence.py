@@ -1,4 +1,4 @@
-"""Judges the end of a story: faults are off and time has passed, so everybody must agree, and everything be done."""
+"""Judges the end of a story: faults are off and time has passed, so that all state must agree and all work be done."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -23,16 +23,16 @@ _RULES: Final = {
     "Q-02": "a partition with a live ISR member, or one that only instances were given, has a live leader",
     "Q-03": "a partition that can be placed has a state",
     "Q-04": "the metadata of every live broker equals ZooKeeper",
-    "Q-05": "every live broker knows who is live: the registered ones and the active controller",
+    "Q-05": "every live broker knows the live brokers: the registered ones and the active controller",
     "Q-06": "every live broker knows the controller",
-    "Q-07": "every live broker leads and follows what ZooKeeper says",
+    "Q-07": "every live broker leads and follows as ZooKeeper has it",
     "Q-08": "the folded audit log equals ZooKeeper",
-    "Q-09": "nothing is left to do",
+    "Q-09": "no work is left",
     "Q-10": "every call was answered, once",
     "Q-11": "the context equals one that is built anew from ZooKeeper",
     "Q-12": "every live replica is in the ISR again",
     "Q-13": "no acknowledged record is lost",
-    "Q-14": "who is dead is in no ISR but as its last member",
+    "Q-14": "a dead broker is in no ISR except as its last member",
     "Q-15": "no leader waits for ever for a change of its ISR",
     "Q-25": "the active instance is registered where a broker needs it, and no other instance is",
     "Q-26": "no delegation token is left that expired long ago",
@@ -43,8 +43,8 @@ Found = Iterator[tuple[str, str]]
 
 
 def judge_quiescence(zookeeper: ZooKeeperOracle, end: AtRest, *, isr_is_full: bool = False) -> list[Violation]:
-    """What does not hold at the end. ``isr_is_full``: brokers had the time to let every replica catch up."""
-    judge = _Judge(zookeeper, end)
+    """The violations at the end. ``isr_is_full``: brokers had the time to let every replica catch up."""
+    judge = _EndJudge(zookeeper, end)
     found = [*judge.role(), *judge.partitions(isr_is_full=isr_is_full), *judge.brokers(), *judge.work()]
     found += zookeeper.registrations.at_rest(wanted=end.wants_registration)
     found += zookeeper.tokens.at_rest(end.time)
@@ -52,7 +52,7 @@ def judge_quiescence(zookeeper: ZooKeeperOracle, end: AtRest, *, isr_is_full: bo
     return [Violation(rule, end.time, evidence) for rule, evidence in found]
 
 
-class _Judge:
+class _EndJudge:
     def __init__(self, zookeeper: ZooKeeperOracle, end: AtRest) -> None:
         self._zookeeper = zookeeper
         self._history: History = zookeeper.history
@@ -70,7 +70,7 @@ class _Judge:
     # -- the role ----------------------------------------------------------------------------------------------------
 
     def role(self) -> Found:
-        """Q-01."""
+        """The violations of Q-01."""
         active = [instance for instance in self._end.instances if instance.is_active]
         if len(active) != 1:
             yield "Q-01", f"{[instance.owner for instance in active]} lead"
@@ -87,7 +87,7 @@ class _Judge:
     # -- partitions --------------------------------------------------------------------------------------------------
 
     def partitions(self, *, isr_is_full: bool) -> Found:
-        """Q-02, Q-03, Q-12 and Q-14."""
+        """The violations of Q-02, Q-03, Q-12 and Q-14."""
         for (topic, number), partition in sorted(self._history.partitions.items()):
             name, replicas, state = f"{topic}-{number}", partition.replicas, partition.state
             if replicas is None or topic in self._history.asked.markers:
@@ -112,7 +112,7 @@ class _Judge:
                 yield "Q-12", f"{name}: {sorted(missing)} are not in the ISR {list(state.isr)}"
 
     def _should_leave_instances(self, topic: str, replicas: tuple[int, ...]) -> bool:
-        """Whether brokers can have a partition that only instances were given: these hold no record of it."""
+        """Whether brokers can have a partition whose replicas are only instances: instances hold no records of it."""
         if f"/brokers/topics/{topic}" in self._history.unreadable:
             return False
         return all(broker in OUR_IDS for broker in replicas) and len(self._live) >= len(replicas)
@@ -129,7 +129,7 @@ class _Judge:
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def brokers(self) -> Found:
-        """Q-04 to Q-07, and Q-15."""
+        """The violations of Q-04 to Q-07, and Q-15."""
         term = self._zookeeper.latest_term
         controller = term.node_id if term is not None else NO_LEADER
         reported = {broker.id for broker in self._end.brokers}
@@ -143,15 +143,15 @@ class _Judge:
             yield from self._metadata(broker)
             yield from self._replicas(broker)
             for key in sorted(key for key in broker.stuck if key[0] not in self._history.asked.markers):
-                if (broker.id, key) not in self._left_alone and not self._could_nobody_depose(broker, key):
+                if (broker.id, key) not in self._left_alone and not self._cannot_be_deposed(broker, key):
                     yield "Q-15", f"broker {broker.id} wants another ISR for {_name(key)} and cannot get it"
 
-    def _could_nobody_depose(self, broker: BrokerAtRest, key: Key) -> bool:
-        """Whether it led in an earlier leader epoch, and there is no leader that it could be told to follow.
+    def _cannot_be_deposed(self, broker: BrokerAtRest, key: Key) -> bool:
+        """Whether the broker led in an earlier leader epoch, and there is no new leader to send to it.
 
-        A stock broker passes over LeaderAndIsr that names no leader, and goes on as what it was: one whose session
-        ended, and not its process, believes to lead until somebody does (whether somebody could is for Q-02). Its wish
-        is rightly refused with FENCED_LEADER_EPOCH; a LeaderAndIsr of the next election ends it.
+        A stock broker skips LeaderAndIsr without a leader and keeps its role: a broker whose session ended, but not its
+        process, believes to lead until another replica does (Q-02 judges whether another could). Its AlterPartition is
+        rightly refused with FENCED_LEADER_EPOCH; a LeaderAndIsr of the next election ends it.
         """
         state, held = self._states.get(key), broker.replicas.get(key)
         if state is None or held is None:
@@ -163,20 +163,20 @@ class _Judge:
             state, shown = self._states[key], broker.metadata.get(key)
             if shown is None or not self._is_known(key, shown, state):
                 yield "Q-04", f"broker {broker.id} shows {_name(key)} as {shown}, ZooKeeper has {_shown(state)}"
-        # What an operator deleted behind the controller's back stays in the brokers' metadata, as with the peer.
+        # A topic that an operator deleted in ZooKeeper stays in the brokers' metadata, as with Kafka's controller.
         for key in sorted(broker.metadata.keys() - self._states.keys()):
             is_known = key in self._history.partitions and not self._history.asked.was_deleted(key[0])
             is_going = key[0] in self._history.asked.markers
-            if not is_known and not is_going and not self._could_nobody_say(broker.id, key):
+            if not is_known and not is_going and not self._cannot_know_removal(broker.id, key):
                 yield "Q-04", f"broker {broker.id} shows {_name(key)}, which is not there"
 
-    def _could_nobody_say(self, broker: int, key: Key) -> bool:
-        """Whether a broker never heard that the topic goes, and whoever came later could not know that it had been.
+    def _cannot_know_removal(self, broker: int, key: Key) -> bool:
+        """Whether a broker never received the deletion of a topic that later controllers could not know.
 
-        A stock broker merges UpdateMetadata into what it knows; only the leader -2 takes a partition out, and requests
+        A stock broker merges UpdateMetadata into its cache; only the leader -2 removes a partition, and requests
         that replace everything come from KRaft controllers alone (KIP-866). A broker that was slow when -2 was queued,
-        or had lost its session, gets it from nobody once the topic is gone: neither from the next controller nor when
-        it registers again. One that did hear it must not show the topic again.
+        or had lost its session, never gets it once the topic is gone: neither from the next controller nor when
+        it registers again. A broker that did receive it must not show the topic again.
         """
         history, holder = self._history, self._history.nodes.get(CONTROLLER)
         partition = history.partitions.get(key)
@@ -188,10 +188,10 @@ class _Judge:
         return was_elected_later or (known.changed_at if known is not None else NEVER) > time - history.window
 
     def _is_known(self, key: Key, shown: CachedPartition, state: State) -> bool:
-        """Whether a broker shows the state, or an older version of it after which writes changed nothing.
+        """Whether a broker shows the state, or an older version of it with the same content.
 
-        A foreign write of the same state is not noticed. A state that is written once more for a leader older than 3.0,
-        to give it a newer partition epoch, is answered to that leader and sent to nobody.
+        A foreign write of the same state is not noticed. A state that is written again for a leader older than 3.0,
+        to give it a newer partition epoch, is answered to that leader and sent to no other broker.
         """
         if shown == _shown(state):
             return True
@@ -204,9 +204,9 @@ class _Judge:
         since = (each for version, each in partition.committed.items() if version > same.version)
         return all(_is_same(each, same) for each in since)
 
-    def _is_led(self, key: Key, told: CachedPartition, state: State) -> bool:
-        epoch_is_known = told.partition_epoch == state.version or self._history.partitions[key].is_foreign
-        return epoch_is_known and set(told.isr) == set(state.isr)
+    def _is_led(self, key: Key, cached: CachedPartition, state: State) -> bool:
+        epoch_is_known = cached.partition_epoch == state.version or self._history.partitions[key].is_foreign
+        return epoch_is_known and set(cached.isr) == set(state.isr)
 
     def _replicas(self, broker: BrokerAtRest) -> Found:
         for key in sorted(broker.replicas.keys() - self._states.keys()):
@@ -214,26 +214,26 @@ class _Judge:
                 yield "Q-07", f"broker {broker.id} hosts {_name(key)}, which was deleted"
         leaving = self._history.brokers[broker.id].is_leaving if broker.id in self._history.brokers else False
         for key in sorted(self._states):
-            state, told = self._states[key], broker.replicas.get(key)
+            state, cached = self._states[key], broker.replicas.get(key)
             if broker.id not in (self._history.partitions[key].replicas or ()):
-                if told is not None:
+                if cached is not None:
                     yield "Q-07", f"broker {broker.id} hosts {_name(key)}, which is not assigned to it"
             elif state.leader == NO_LEADER:
-                continue  # a broker takes no orders that name no leader
-            elif told is None:
+                continue  # a broker ignores rows without a leader
+            elif cached is None:
                 if not leaving and (broker.id, key) not in self._offline:
-                    yield "Q-07", f"broker {broker.id} was not told of {_name(key)}"
-            elif (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
-                yield "Q-07", f"broker {broker.id} has {_name(key)} as {told}, ZooKeeper has {_shown(state)}"
+                    yield "Q-07", f"broker {broker.id} has no role for {_name(key)}"
+            elif (cached.leader, cached.leader_epoch) != (state.leader, state.leader_epoch):
+                yield "Q-07", f"broker {broker.id} has {_name(key)} as {cached}, ZooKeeper has {_shown(state)}"
             elif (broker.id, key) in self._left_alone:
                 continue
-            elif state.leader == broker.id and not self._is_led(key, told, state):
-                yield "Q-07", f"broker {broker.id} leads {_name(key)} as {told}, ZooKeeper has {_shown(state)}"
+            elif state.leader == broker.id and not self._is_led(key, cached, state):
+                yield "Q-07", f"broker {broker.id} leads {_name(key)} as {cached}, ZooKeeper has {_shown(state)}"
 
     # -- work --------------------------------------------------------------------------------------------------------
 
     def work(self) -> Found:
-        """Q-08 to Q-11, Q-13 and Q-24."""
+        """The violations of Q-08 to Q-11, Q-13 and Q-24."""
         for instance in self._end.instances:
             if instance.queued_events or instance.pending_requests:
                 left = f"{instance.queued_events} events and {instance.pending_requests} requests"
@@ -253,7 +253,7 @@ def _shown(state: State) -> tuple[int, int, tuple[int, ...], int]:
 
 
 def _is_same(state: State, other: State) -> bool:
-    """Whether they differ at most in the controller epoch and the version."""
+    """Whether the states differ at most in the controller epoch and the version."""
     return other._replace(controller_epoch=state.controller_epoch, version=state.version) == state
 
 

@@ -1,6 +1,6 @@
-"""What an instance must know by now, built anew from ZooKeeper, and where its memory or its log differ from that.
+"""Rebuilds the required state of an instance from ZooKeeper, and compares it with the instance's memory and audit log.
 
-The context and the folded log are read as plain values; how they came about is not looked at.
+The context and the folded log are read as plain values, no matter how they came about.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ _NEW: Final = "NewPartition"
 def context_differences(history: History, context: ControllerContext, epoch: int) -> list[str]:
     """Where the context of the active instance differs from one rebuilt from ZooKeeper, as sentences.
 
-    Topics that cannot be understood, partitions in quarantine, and states that somebody else wrote are left out.
+    Unreadable topics, partitions in quarantine, and states that another program wrote are left out.
     """
     image = _Image(history)
     partitions = {(tp.topic, tp.partition): tp for tp in context.partitions()}
@@ -45,7 +45,7 @@ def context_differences(history: History, context: ControllerContext, epoch: int
         ),
         *_compare("reassignment", image.reassignments(), _reassignments(context, partitions)),
         *_compare("deletion", image.deletions(), dict.fromkeys(context.deletions.queued, "asked for")),
-        *_compare("owed deletions", image.pending_deletions(), _debts(context)),
+        *_compare("owed deletions", image.pending_deletions(), _pending_deletions(context)),
         *_compare(
             "leadership", image.leaderships(known), {key: _plain(state) for key, state in known.items() if state}
         ),
@@ -76,7 +76,7 @@ def log_differences(history: History, folded: ClusterState) -> list[str]:
 
 
 class _Image:
-    """ZooKeeper as a controller must know it."""
+    """The image of ZooKeeper that a controller must have."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -112,7 +112,7 @@ class _Image:
         return {topic: "asked for" for topic in self._history.asked.markers if topic in self._topics}
 
     def pending_deletions(self) -> dict[int, set[Key]]:
-        return {broker: set(owed) for broker, owed in self._history.asked.pending_deletions.items() if owed}
+        return {broker: set(replicas) for broker, replicas in self._history.asked.pending_deletions.items() if replicas}
 
     def is_deleting(self, topic: str) -> bool:
         return topic in self._history.asked.markers
@@ -133,12 +133,12 @@ class _Image:
         return _ONLINE if state.leader in self._live else _OFFLINE
 
     def is_plain_broker(self, broker: int) -> bool:
-        """Neither leaving nor with failed log directories: what its replicas must be is then known."""
+        """Whether it neither leaves nor has failed log directories: then the states of its replicas are determined."""
         history = self._history.brokers.get(broker)
         return broker not in OUR_IDS and (history is None or not (history.is_leaving or history.has_bad_dirs))
 
     def came_too_late(self, key: Key, broker: int) -> bool:
-        """Whether a broker was dead before the partition was there: its replica is taken for online at first."""
+        """Whether a broker was dead before the partition was created: its replica counts as online at first."""
         partition, history = self._history.partition(*key), self._history.brokers.get(broker)
         state, gone_at = partition.state, history.gone_at if history is not None else 0
         is_later = history is None or partition.moved_at > history.changed_at
@@ -191,7 +191,7 @@ def _reassignments(
     }
 
 
-def _debts(context: ControllerContext) -> dict[int, set[Key]]:
+def _pending_deletions(context: ControllerContext) -> dict[int, set[Key]]:
     return {
         int(broker): {(tp.topic, tp.partition) for tp in context.pending_deletions.of(broker)}
         for broker in context.pending_deletions.brokers()

@@ -1,4 +1,4 @@
-"""Judges the registrations of instances under ``/brokers/ids``: each is there only while its owner leads."""
+"""Judges the registrations of instances under ``/brokers/ids``: each exists only while its owner leads."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,22 +11,22 @@ RULES: Final = {
     "Z-47": "an instance registers as an ephemeral znode of its own id and the session that owns /controller, in a "
     "transaction that checks the epoch it won and /controller",
     "Z-43": "an election or a resignation of an instance leaves no registration of an instance behind",
-    "Z-44": "an instance that has no term and nothing to do is not registered",
+    "Z-44": "an idle instance without a term is not registered",
     "Z-45": "an instance deletes the registration of its own session, or in an election, or behind its fence",
 }
 _LAG_S: Final = 6.0
-"""A follower may hide a younger registration from the instance that is elected."""
+"""For so long a follower may hide a younger registration from the instance that is elected."""
 
 
 class RegistrationJudge:
-    """Knows the registrations that there are, and since when."""
+    """Tracks the registrations of instances, and since when each exists."""
 
     def __init__(self, history: History, role: RoleJudge, report: Report) -> None:
         self._history = history
         self._role = role
         self._report = report
         self.since: dict[str, float] = {}
-        """By path: when the registration was created."""
+        """When the registration was created, by path."""
 
     def judge(self, transaction: Transaction) -> None:
         """Judge a transaction before it is applied."""
@@ -91,7 +91,7 @@ class RegistrationJudge:
             self._say("Z-45", transaction, f"deleted {operation.path} of session {self._owner_of(operation.path):#x}")
 
     def _judge_role(self, transaction: Transaction) -> None:
-        """What the winner of an election, or whoever resigns, leaves."""
+        """Judge the registrations that the winner of an election, or a resigning instance, leaves."""
         kinds = {(each.kind, each.path) for each in transaction.operations}
         left = [path for path in self.since if ("delete", path) not in kinds]
         if ("set", EPOCH) in kinds:

@@ -1,4 +1,4 @@
-"""Judges the role: who holds it, under which epoch, and whether whoever writes still has it."""
+"""Judges the role: which instance holds it, under which epoch, and whether every writer still has it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from tests.sim.oracle_seen import ANY_VERSION, Operation, Report, Transaction
 from tests.sim.oracle_tokens import TOKENS
 
 RULES: Final = {
-    "Z-01": "every write of an instance demands, first of all, the version of /controller_epoch that it won itself",
+    "Z-01": "every write of an instance checks, first of all, the version of /controller_epoch that it won itself",
     "Z-02": "the controller epoch rises by one, and only together with a new /controller",
-    "Z-03": "nothing is written by an instance after somebody else was elected",
+    "Z-03": "an instance writes nothing after another controller was elected",
     "Z-04": "/controller is an ephemeral znode of the winner, and an instance deletes only its own",
     "Z-05": "an instance never takes the role from another one by itself, nor from a broker if it is to stand by",
     "Z-23": "an instance deletes nothing but its /controller, registrations of instances, notifications that it read, "
@@ -38,27 +38,27 @@ class Term(NamedTuple):
 
 
 class RoleJudge:
-    """Knows every election, and which sessions belong to instances."""
+    """Tracks every election, and the sessions of instances."""
 
     def __init__(self, history: History, report: Report, *, takes_from_brokers: bool) -> None:
         self._takes_from_brokers = takes_from_brokers
         self._history = history
         self._report = report
         self.terms: dict[int, Term] = {}
-        """By epoch."""
+        """The terms by epoch."""
         self.latest: Term | None = None
         self.owners: dict[int, str] = {}
-        """Which instance a session belongs to."""
+        """The instance of each session."""
         self._won: dict[int, Term] = {}
         self._asked: Counter[str] = Counter()
         self._zxid = 0
 
     def may_take_over(self, instance: str) -> None:
-        """An operator asks the instance with this uuid to take the role, whoever holds it."""
+        """Note that an operator asks the instance with this uuid to take the role from any holder."""
         self._asked[instance] += 1
 
     def takeover_ended(self, instance: str) -> None:
-        """The instance answered one who had asked it."""
+        """Note that the instance answered such a request."""
         self._asked[instance] -= 1
 
     def is_ours(self, session: int) -> bool:
@@ -70,7 +70,7 @@ class RoleJudge:
         return self._won.get(session)
 
     def judge(self, transaction: Transaction) -> None:
-        """Before it is applied."""
+        """Judge a transaction before it is applied."""
         if transaction.zxid <= self._zxid:
             self._say("Z-24", transaction, f"zxid {transaction.zxid:#x} after {self._zxid:#x}")
         self._zxid = transaction.zxid
@@ -83,7 +83,7 @@ class RoleJudge:
         self._judge_controller(transaction, writes, is_election=is_election)
 
     def judge_version(self, operation: Operation, transaction: Transaction) -> None:
-        """Right before this operation is applied."""
+        """Judge the required version right before the operation is applied."""
         if operation.path == EPOCH:
             return  # the fence has rules of its own
         node = self._history.nodes.get(operation.path)
@@ -92,7 +92,7 @@ class RoleJudge:
             self._say("Z-24", transaction, found)
 
     def judge_deletion(self, operation: Operation, transaction: Transaction) -> None:
-        """An instance deletes something."""
+        """Judge a deletion by an instance."""
         path = operation.path
         if path != CONTROLLER and not is_registration(path) and not path.startswith(_DELETABLE):
             self._say("Z-23", transaction, f"deleted {path}")
@@ -173,7 +173,7 @@ class RoleJudge:
         return operation.path in _PARENTS or (operation.path == EPOCH and number_of(operation.data) == 0)
 
     def _is_own_registration(self, operation: Operation, session: int) -> bool:
-        """Whether it deletes the registration of its own session, which needs no fence: nobody else can own it."""
+        """Whether it deletes the registration of its own session, which needs no fence: no other session can own it."""
         node = self._history.nodes.get(operation.path)
         return (
             operation.kind == "delete"

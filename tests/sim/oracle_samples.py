@@ -1,4 +1,4 @@
-"""A small true history for tests of the judge: two instances, three brokers, one topic; a step is a transaction."""
+"""A small correct history for tests of the judge: two instances, three brokers, one topic; a step is a transaction."""
 
 import json
 from collections.abc import Callable
@@ -48,15 +48,15 @@ def topic(partitions: dict[int, list[int]], **more: Any) -> bytes:
 
 
 def election(node: int, instance: str | None, epoch: int, version: int, *, replaces: bool = False) -> list[Operation]:
-    """Without ``instance`` that of a broker."""
+    """The operations of an election; without ``instance`` a broker is elected."""
     held = [delete("/controller")] if replaces else []
     payload = document(version=2, brokerid=node, timestamp="1", instance=instance)
     raised = set_("/controller_epoch", b"%d" % epoch, version)
     return [raised, *held, create("/controller", payload, ephemeral=True)]
 
 
-class Tale:
-    """What happens, and the judge that watches. ``a`` leads in epoch 1; everybody has been live for long."""
+class SampleHistory:
+    """A history with the judge that observes it. ``a`` leads in epoch 1; all brokers have been live for long."""
 
     def __init__(self, *, unclean: bool = False, takes: bool = True) -> None:
         self.oracle = Oracle(window=WINDOW, unclean_by_default=unclean, takes_from_brokers=takes)
@@ -73,14 +73,14 @@ class Tale:
         self.time += LONG
 
     def write(self, session: int, *operations: Operation, closes: bool = False) -> int:
-        """A transaction is committed; returns its zxid."""
+        """Commit a transaction; return its zxid."""
         self.zxid += 1
         self.time += 1.0
         self.zookeeper.on_transaction(Transaction(self.zxid, session, operations, self.time, closes))
         return self.zxid
 
     def fenced(self, *operations: Operation) -> int:
-        """``a`` writes as it should."""
+        """Write as ``a`` with its fence."""
         return self.write(A_SESSION, fence(1), *operations)
 
     def register(self, broker: int) -> int:
@@ -92,7 +92,7 @@ class Tale:
         self.write(BROKER_SESSIONS[broker], delete(f"/brokers/ids/{broker}"), closes=True)
 
     def depose(self) -> None:
-        """The session of ``a`` is over, and ``b`` is elected."""
+        """End the session of ``a`` and elect ``b``."""
         self.write(A_SESSION, delete("/controller"), closes=True)
         self.write(B_SESSION, *election(B_NODE, "uuid-b", 2, 1))
 
@@ -103,7 +103,7 @@ class Tale:
         return self.zookeeper.history.brokers[broker].czxid
 
     def send(self, api: str, *rows: Row, broker: int = 1, **fields: Any) -> None:
-        """A broker accepts a request of ``a``; ``fields`` are other than they should be."""
+        """Let a broker accept a request of ``a``; ``fields`` replace correct values."""
         live = [1, 2, 3, A_NODE] if api == "UpdateMetadata" else []
         request: dict[str, Any] = {
             "owner": "a",
@@ -116,17 +116,19 @@ class Tale:
         }
         self.requests.on_request(SeenRequest(broker=broker, api=api, rows=rows, time=self.time, **request))
 
-    def greet(self, broker: int = 1) -> None:
+    def send_live_brokers(self, broker: int = 1) -> None:
         self.send("UpdateMetadata", broker=broker)
 
 
-def broken_by(history: Callable[[Tale], object]) -> set[str]:
+def broken_by(history: Callable[[SampleHistory], object]) -> set[str]:
     """The rules that a history breaks."""
-    tale = Tale()
-    history(tale)
-    return {found.id for found in tale.oracle.violations}
+    sample = SampleHistory()
+    history(sample)
+    return {found.id for found in sample.oracle.violations}
 
 
+PENDING_FIELD: Final = "owed"
+"""The field of the znode of pending deletions, as the daemon writes it."""
 ROW: Final = Row("t", 0, 1, 0, (1, 2, 3), 0, (1, 2, 3))
 """The partition as it is at the beginning."""
 CACHED: Final = CachedPartition(1, 0, (1, 2, 3), 0)

@@ -1,7 +1,7 @@
-"""What the judge of the simulation is shown, and what it says: plain values that any model can fill in.
+"""The input and the output of the judge: plain values that any model can fill in.
 
-The judge never looks into the code under test. It sees what ZooKeeper committed, what brokers received, and a few
-announcements of the story (who asked for what, when a term ended).
+The judge never looks into the code under test. Its input is the committed transactions, the received requests, and a
+few announcements of the story (which client asked for what, when a term ended).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,16 +11,16 @@ from typing import Final, NamedTuple, Protocol
 ANY_VERSION: Final = -1
 NO_LEADER: Final = -1
 WALL_MS: Final = 1_700_000_000_000
-"""The wall clock of everybody when virtual time begins, in milliseconds."""
+"""The wall clock of all processes when virtual time begins, in milliseconds."""
 OUR_IDS: Final = range(2_000_000_000, 2_000_000_100)
-"""Node ids of instances, as DESIGN.md section 5 has them: never a broker and never a replica."""
+"""Node ids of instances, as in DESIGN.md section 5: never a broker and never a replica."""
 
 Key = tuple[str, int]
 """A topic and a partition number."""
 
 
 class Violation(NamedTuple):
-    """A rule that was broken: its id, the virtual time in seconds, and what shows it."""
+    """A broken rule: its id, the virtual time in seconds, and the evidence."""
 
     id: str
     time: float
@@ -38,16 +38,16 @@ class Operation:
     kind: str
     """``create``, ``set``, ``delete`` or ``check``."""
     path: str
-    """For a sequential znode: with its number."""
+    """The path; of a sequential znode with its number."""
     data: bytes | None = None
     expected: int | None = None
-    """The data version that was demanded (set, delete, check), -1 for any; None where the model does not say it."""
+    """The data version that was required (set, delete, check), -1 for any; None where the model does not know it."""
     ephemeral: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What ZooKeeper committed at once. ``closes_session``: the server removes what a session leaves behind."""
+    """A committed transaction. ``closes_session``: the server removes the ephemeral znodes of a session."""
 
     zxid: int
     session_id: int
@@ -58,7 +58,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class AskedIsr:
-    """An ISR that a broker asked for by AlterPartition; reported when it is asked, to whomever."""
+    """An ISR that a broker proposes by AlterPartition; reported when the broker sends it."""
 
     broker: int
     topic: str
@@ -70,7 +70,7 @@ class AskedIsr:
 
 
 class SeenRow(Protocol):
-    """One partition of a control request; what an API does not carry is left at any value."""
+    """One partition of a control request; fields that the API does not carry may have any value."""
 
     @property
     def topic(self) -> str:
@@ -109,7 +109,7 @@ class SeenRow(Protocol):
 
     @property
     def delete(self) -> bool:
-        """StopReplica alone: the replica is to be deleted."""
+        """Whether StopReplica deletes the replica."""
         ...
 
 
@@ -139,20 +139,20 @@ class SeenRequest:
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    """As the request has it."""
+    """The broker epoch in the request."""
     error: int
-    """Kafka's error code of the whole answer."""
+    """Kafka's error code of the whole response."""
     time: float
     rows: Sequence[SeenRow] = ()
     live_brokers: Collection[int] = ()
-    """UpdateMetadata alone."""
+    """The live brokers of UpdateMetadata."""
 
 
 # -- the end of a story ------------------------------------------------------------------------------------------------
 
 
 class CachedPartition(NamedTuple):
-    """A partition as a broker shows it to clients, or as it leads or follows it."""
+    """A partition in a broker's metadata cache, or as it leads or follows it."""
 
     leader: int
     leader_epoch: int
@@ -166,27 +166,27 @@ class BrokerAtRest:
 
     id: int
     controller_id: int | None
-    """Whom it believes to be the controller."""
+    """The controller that it believes in."""
     live_brokers: Collection[int]
     metadata: Mapping[Key, CachedPartition]
     """Its metadata cache."""
     replicas: Mapping[Key, CachedPartition]
-    """What it was last told about the replicas that it hosts; stopped ones are absent."""
+    """The state of each replica that it hosts, from its last LeaderAndIsr; stopped ones are absent."""
     stuck: Collection[Key] = ()
-    """Partitions that it leads and whose ISR it wants to change and cannot."""
+    """Partitions that it leads and whose ISR change is stuck."""
     logs: Collection[Key] = ()
-    """The replicas on its disks, those on failed log directories left out."""
+    """The replicas on its disks, without failed log directories."""
     offline: Collection[Key] = ()
     """The replicas that it cannot use because a log directory failed."""
     refused: Collection[Key] = ()
-    """The replicas that it was to delete since it started, and could not."""
-    strange: Collection[Key] = ()
-    """The replicas that it refuses because it has those of an earlier topic of that name; see ``unusable``."""
+    """The replicas whose deletion failed since it started."""
+    conflicting: Collection[Key] = ()
+    """The replicas that it refuses because it has a replica of an earlier topic of that name; see ``unusable``."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceAtRest:
-    """An instance that runs after the story."""
+    """A running instance after the story."""
 
     owner: str
     node_id: int
@@ -196,23 +196,23 @@ class InstanceAtRest:
     pending_requests: int = 0
     """Control requests that wait or were not answered yet."""
     log_differences: Sequence[str] = ()
-    """Where its folded audit log differs from ZooKeeper, as sentences (``oracle_rebuild.log_differences``)."""
+    """Differences between its folded audit log and ZooKeeper, as sentences (``oracle_rebuild.log_differences``)."""
     context_differences: Sequence[str] = ()
-    """Where its context differs from one rebuilt from ZooKeeper, as sentences (``oracle_rebuild``)."""
+    """Differences between its context and one rebuilt from ZooKeeper, as sentences (``oracle_rebuild``)."""
     halted: Mapping[str, str] = field(default_factory=dict)
-    """Topics that are to be deleted and wait, each with the reason that the status shows."""
+    """Topics whose deletion waits, each with the reason that the status shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """Everything after the story: faults are off, and time has passed."""
+    """The whole cluster after the story: faults are off, and time has passed."""
 
     time: float
     instances: Sequence[InstanceAtRest]
     brokers: Sequence[BrokerAtRest]
     answers: Mapping[str, int]
-    """Each call that was made, and how often it was answered."""
+    """How often each call was answered."""
     lost_records: Sequence[str] = ()
-    """Acknowledged records that are gone, as sentences."""
+    """Acknowledged records that are lost, as sentences."""
     wants_registration: bool = False
-    """Whether a live broker, or the configuration, needs whoever leads to be registered."""
+    """Whether a live broker, or the configuration, needs the active instance to be registered."""

@@ -1,4 +1,4 @@
-"""Judges whether an instance leads although it knows of a setting of a broker with which it must not."""
+"""Judges whether an instance leads although it knows a setting of a broker with which no instance must lead."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ _SWITCHES: Final = ("zookeeper.metadata.migration.enable", "zookeeper.set.acl")
 
 
 class SettingsJudge:
-    """Knows the last answer of each broker to each run of an instance."""
+    """Tracks the last answer of each broker to each run of an instance."""
 
     def __init__(self, history: History, report: Report) -> None:
         self._history = history
@@ -24,13 +24,13 @@ class SettingsJudge:
         """By instance and broker: the setting with which the instance must not lead."""
 
     def begins(self, owner: str) -> None:
-        """Note that the process of an instance starts, which need not know what an earlier one knew."""
+        """Note that the process of an instance starts, which need not know the answers to an earlier one."""
         self._forbidding.pop(owner, None)
 
-    def told(self, owner: str, broker: int, broker_epoch: int, values: Mapping[str, str]) -> None:
+    def take_answer(self, owner: str, broker: int, broker_epoch: int, values: Mapping[str, str]) -> None:
         """Note that an instance begins to handle the answer of a broker in its life with this epoch.
 
-        The answer of a life that is over forbids nothing: the instance may ignore it.
+        The answer of an earlier life of the broker forbids nothing: the instance may ignore it.
         """
         found = [name for name in _CLASSES if values.get(name)]
         found += [name for name in _SWITCHES if values.get(name) == "true"]

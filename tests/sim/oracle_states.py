@@ -1,30 +1,30 @@
-"""Judges leaderships: every write of a state znode by an instance, against the write before it and who is live."""
+"""Judges leaderships: every write of a state znode by an instance, against the previous state and the live brokers."""
 
 from typing import Final, NamedTuple
 
 from tests.sim.oracle_admin import caught_up
-from tests.sim.oracle_history import History, PartitionHistory, Place, State
+from tests.sim.oracle_history import History, PartitionHistory, PathKind, State
 from tests.sim.oracle_seen import ANY_VERSION, NO_LEADER, OUR_IDS, AskedIsr, Operation, Report, Transaction
 
 RULES: Final = {
-    "Z-06": "an ISR is never empty and names nobody twice",
+    "Z-06": "an ISR is never empty and has no broker twice",
     "Z-07": "a leader is in its ISR, or there is none",
     "Z-08": "ISR and leader are replicas of the topic znode",
     "Z-09": "a leader epoch begins at 0, rises by one with an election or a shrink, and stays in an AlterPartition",
     "Z-10": "a state names the epoch of the term that wrote it",
     "Z-11": "topic and state znodes are written on the condition of their version",
-    "Z-12": "an ISR grows only as its leader asked, and stays as it is where a leader before 3.0 asked in vain",
-    "Z-13": "who comes into an ISR is live",
+    "Z-12": "an ISR grows only as its leader proposed, and stays as it is where a leader before 3.0 proposed in vain",
+    "Z-13": "a broker that is added to an ISR is live",
     "Z-14": "an election takes the first eligible in-sync replica in the order of the assignment",
-    "Z-15": "who is elected is live",
-    "Z-16": "a leader outside the ISR only where unclean elections are allowed and nobody in the ISR is eligible",
-    "Z-17": "an unclean leader recovers, and only its own word ends that",
-    "Z-21": "what cannot be understood is not overwritten",
-    "Z-25": "an ISR loses nobody who is surely eligible",
-    "Z-34": "a live leader is not taken away where somebody in sync could follow at once (KAFKA-14808)",
-    "Z-35": "the deletion of a topic does not begin while a reassignment of it goes on that can end",
-    "Z-42": "while the deletion of a topic waits for a reassignment, another of the ISR follows a leader that dies",
-    "Z-26": "who was told to go ahead with its shutdown is neither elected nor taken into an ISR by the same term",
+    "Z-15": "an elected broker is live",
+    "Z-16": "a leader is outside the ISR only where unclean elections are allowed and no ISR member is eligible",
+    "Z-17": "an unclean leader recovers until its own AlterPartition ends that",
+    "Z-21": "an unreadable znode is not overwritten",
+    "Z-25": "an ISR loses no broker that is surely eligible",
+    "Z-34": "a live leader is not removed where a replica in sync could follow at once (KAFKA-14808)",
+    "Z-35": "the deletion of a topic does not begin while a reassignment of it is under way that can end",
+    "Z-42": "while the deletion of a topic waits for a reassignment, another ISR member succeeds a leader that dies",
+    "Z-26": "a broker whose shutdown was granted is neither elected nor added to an ISR by the same term",
 }
 
 
@@ -33,13 +33,13 @@ _ALWAYS_ANSWERED: Final = (3, 0)
 _FIRST_TO_TELL_BY_VERSION: Final = (3, 2)
 """The first release whose leaders send another version of AlterPartition than 2.7 does."""
 _KNOWN_SHARE: Final = 0.25
-"""Of the window: so long before a reassignment its brokers must have been as they are."""
+"""The share of the window for which the brokers of a reassignment must have been unchanged before it began."""
 
 
 class _Write(NamedTuple):
-    """A state as it is about to be written."""
+    """A state that is about to be written."""
 
-    place: Place
+    place: PathKind
     partition: PartitionHistory
     before: State | None
     after: State
@@ -52,7 +52,7 @@ class _Write(NamedTuple):
 
 
 class StateJudge:
-    """Recomputes what a controller may write; knows only ZooKeeper and what brokers asked for."""
+    """Recomputes the states that a controller may write, from ZooKeeper and the proposals of brokers alone."""
 
     def __init__(self, history: History, report: Report, *, leader_recovery: bool) -> None:
         self._history = history
@@ -61,7 +61,7 @@ class StateJudge:
         self._asked: set[tuple[str, int, int, int, int, int, frozenset[int]]] = set()
 
     def on_alter_partition(self, asked: AskedIsr) -> None:
-        """A broker asks for an ISR."""
+        """Note that a broker proposes an ISR."""
         self._asked.add((
             asked.topic,
             asked.partition,
@@ -72,8 +72,8 @@ class StateJudge:
             frozenset(asked.isr),
         ))  # fmt: skip
 
-    def judge(self, operation: Operation, place: Place, transaction: Transaction, epoch: int) -> None:
-        """Before it is applied; ``epoch`` is the one that the writer won."""
+    def judge(self, operation: Operation, place: PathKind, transaction: Transaction, epoch: int) -> None:
+        """Judge a state before it is applied; ``epoch`` is the epoch of the writer's election."""
         history, now = self._history, transaction.time
         partition = history.partition(place.topic, place.number)
         is_new = operation.kind == "create"
@@ -96,7 +96,7 @@ class StateJudge:
     def _say(self, rule: str, write: _Write, why: str = "") -> None:
         self._report(rule, write.now, f"{write}{': ' if why else ''}{why}")
 
-    # -- what holds for each state alone -----------------------------------------------------------------------------
+    # -- rules of a state alone --------------------------------------------------------------------------------------
 
     def _judge_alone(self, write: _Write, epoch: int) -> None:
         after = write.after
@@ -105,10 +105,10 @@ class StateJudge:
         elif after.leader != NO_LEADER and after.leader not in after.isr:
             self._say("Z-07", write)
         replicas = write.partition.replicas or ()
-        strangers = [broker for broker in after.isr if broker not in replicas]
+        unassigned = [broker for broker in after.isr if broker not in replicas]
         since = write.now - self._history.window
-        if strangers and not all(write.partition.was_assigned(broker, since) for broker in strangers):
-            self._say("Z-08", write, f"{strangers} are no replicas, the topic znode has {write.partition.replicas}")
+        if unassigned and not all(write.partition.was_assigned(broker, since) for broker in unassigned):
+            self._say("Z-08", write, f"{unassigned} are no replicas, the topic znode has {write.partition.replicas}")
         if after.controller_epoch != epoch:
             self._say("Z-10", write, f"the writer won epoch {epoch}")
 
@@ -157,10 +157,10 @@ class StateJudge:
         self._judge_leaving([broker for broker in after.isr if broker not in before.isr], write)
 
     def _is_given_back(self, write: _Write, before: State) -> bool:
-        """Whether a leader before 3.0, which ignores the partition epoch that it knows, asked for who is not eligible.
+        """Whether a leader before 3.0, which ignores its own partition epoch, proposed an ineligible broker.
 
-        Such a leader goes back to the ISR of ZooKeeper only when that comes with a newer partition epoch. So may any
-        leader seem to be that sends AlterPartition 0, while its ApiVersions answer has not reached the new controller.
+        Such a leader returns to the ISR of ZooKeeper only with a newer partition epoch. The new controller may take any
+        leader that sends AlterPartition 0 for one, until it has its ApiVersions response.
         """
         history, place, after = self._history, write.place, write.after
         if after._replace(version=before.version, controller_epoch=before.controller_epoch) != before:
@@ -190,9 +190,9 @@ class StateJudge:
             self._judge_order(write, before.isr)
 
     def _judge_dropped(self, write: _Write, dropped: list[int]) -> None:
-        """Who is eligible leaves an ISR only with its topic, or because its replica moves elsewhere."""
+        """Check that an eligible broker leaves an ISR only with its topic, or because its replica moves elsewhere."""
         partition = write.partition
-        if self._is_doomed(write):
+        if self._may_be_deleted(write):
             return
         moved = [broker for broker in dropped if broker in partition.removing]
         if moved and not caught_up(partition):
@@ -201,28 +201,28 @@ class StateJudge:
         if others:
             self._say("Z-25", write, f"{others} are live and well")
 
-    def _is_doomed(self, write: _Write) -> bool:
-        """Whether the topic may have been being deleted a moment ago."""
+    def _may_be_deleted(self, write: _Write) -> bool:
+        """Whether the topic may have been under deletion until recently."""
         return self._history.asked.may_be_deleted(write.place.topic, write.now - self._history.window)
 
     def _judge_deposed(self, write: _Write, before: State) -> None:
-        """A dead leader may leave the ISR before somebody is elected, as at the start of a term; a live one may not."""
+        """Check that only a dead leader leaves the ISR before the next election, as at the start of a term."""
         if not self._history.is_surely_eligible(before.leader, write.now):
             if before.leader != NO_LEADER:
                 self._judge_waiting(write)
             return
-        heirs = [broker for broker in write.after.isr if self._is_surely_known(broker, write)]
+        successors = [broker for broker in write.after.isr if self._is_surely_known(broker, write)]
         target = write.partition.target
-        if not self._is_doomed(write):
-            if heirs:
-                self._say("Z-34", write, f"{before.leader} is live, and {heirs} could have followed")
+        if not self._may_be_deleted(write):
+            if successors:
+                self._say("Z-34", write, f"{before.leader} is live, and {successors} could have followed")
         elif write.partition.is_being_reassigned and self._are_surely_served({before.leader, *target}, write):
             self._say("Z-35", write, f"the topic goes, and could have moved to {list(target)} before")
 
     def _are_surely_served(self, brokers: set[int], write: _Write) -> bool:
-        """Whether the controller must know that these brokers are well, and has dealt with their registrations.
+        """Whether the controller must know that these brokers are live, and has handled their registrations.
 
-        A leader that registered anew is deposed before it leads again, however late the controller looks.
+        A leader that registered anew is replaced before it leads again, however late the controller notices it.
         """
         history = self._history
         return all(
@@ -231,31 +231,31 @@ class StateJudge:
         )
 
     def _judge_waiting(self, write: _Write) -> None:
-        """A topic whose deletion waits for a reassignment is served: whoever can follows a dead leader at once.
+        """Check that a topic whose deletion waits for a reassignment is served: a dead leader gets a successor at once.
 
-        Judged where the reassignment began in this term, when all whom it needs had been known for
-        a while: at the start of a term a dead leader leaves the ISR before somebody is elected.
+        Judged where the reassignment began in this term, when all brokers that it needs had been known for a while:
+        at the start of a term a dead leader leaves the ISR before an election.
         """
         history, topic = self._history, write.place.topic
         if topic not in history.asked.markers or any(topic in path.split("/") for path in history.unreadable):
             return
         for (name, _), partition in history.partitions.items():
-            heirs = self._heirs(partition, write) if name == topic and partition.is_being_reassigned else []
-            if heirs:
-                self._say("Z-42", write, f"its deletion waits, and {heirs} could have followed")
+            successors = self._successors(partition, write) if name == topic and partition.is_being_reassigned else []
+            if successors:
+                self._say("Z-42", write, f"its deletion waits, and {successors} could have followed")
                 return
 
-    def _heirs(self, moving: PartitionHistory, write: _Write) -> list[int]:
-        """Who could follow, as far as everybody is well whom the reassignment needs."""
+    def _successors(self, moving: PartitionHistory, write: _Write) -> list[int]:
+        """The possible successors, if all brokers that the reassignment needs are live."""
         history, leader = self._history, moving.state.leader if moving.state is not None else NO_LEADER
-        heard = history.brokers[leader].heard if leader in history.brokers else {}
+        reached_at = history.brokers[leader].reached_at if leader in history.brokers else {}
         since = moving.moved_at + history.window * (1 - _KNOWN_SHARE)
-        if not heard.get(write.epoch, write.now) < moving.moved_at:
+        if not reached_at.get(write.epoch, write.now) < moving.moved_at:
             return []
         known = {each for each in (leader, *moving.target, *write.after.isr) if history.is_surely_eligible(each, since)}
         is_noticed = history.is_surely_noticed
-        heirs = [each for each in write.after.isr if each in known and is_noticed(each, write.now, write.epoch)]
-        return heirs if known >= {leader, *moving.target} else []
+        successors = [each for each in write.after.isr if each in known and is_noticed(each, write.now, write.epoch)]
+        return successors if known >= {leader, *moving.target} else []
 
     def _judge_elected(self, write: _Write) -> None:
         if not self._history.was_live(write.after.leader, write.now):
@@ -268,7 +268,7 @@ class StateJudge:
             self._say("Z-26", write, f"{leaving} are in controlled shutdown")
 
     def _judge_order(self, write: _Write, candidates: tuple[int, ...]) -> None:
-        """Nobody before the leader in the assignment could have been taken."""
+        """Check that no replica before the leader in the assignment could have been elected."""
         replicas = write.partition.replicas or ()
         if write.after.leader not in replicas:
             return
@@ -283,7 +283,7 @@ class StateJudge:
         if better:
             self._say("Z-16", write, f"{better} of the ISR are eligible")
         elif self._was_on_instances_alone(write, before):
-            pass  # nothing can be lost
+            pass  # no record can be lost
         elif not self._is_unclean_allowed(write):
             self._say("Z-16", write, "unclean elections are not allowed")
         elif self._is_against_its_file(write):
@@ -299,7 +299,7 @@ class StateJudge:
         self._judge_elected(write)
 
     def _was_on_instances_alone(self, write: _Write, before: State) -> bool:
-        """Whether no broker can hold a record: another controller started the partition on instances alone."""
+        """Whether no broker can have a record: another controller started the partition on instances alone."""
         never_led = all(broker in OUR_IDS for state in write.partition.committed.values() for broker in state.isr)
         return never_led and all(broker in OUR_IDS for broker in before.isr)
 
@@ -308,14 +308,14 @@ class StateJudge:
         return key in self._history.asked.unclean or self._history.is_unclean_allowed(write.place.topic, write.now)
 
     def _is_against_its_file(self, write: _Write) -> bool:
-        """Whether the controller knows this life of the leader, whose file forbids what only files can allow."""
+        """Whether the controller knows this life of the leader, whose file forbids unclean elections."""
         leader = self._history.brokers.get(write.after.leader)
         if leader is None or not leader.is_clean or not self._is_up_to_files(write):
             return False
-        return write.epoch > leader.registered_in or write.epoch in leader.read_in  # who is elected later reads all
+        return write.epoch > leader.registered_in or write.epoch in leader.read_in  # elected later: it has read all
 
     def _dead_and_against_it(self, write: _Write, before: State) -> list[int]:
-        """The dead members of the ISR whose last lives this controller has known, and whose files forbid it."""
+        """The dead members of the ISR whose last lives the controller knew, and whose files forbid the election."""
         if not self._is_up_to_files(write):
             return []
         lives = {broker: self._history.brokers.get(broker) for broker in before.isr}
@@ -323,7 +323,7 @@ class StateJudge:
         return [broker for broker, life in dead.items() if life.is_clean and write.epoch in life.known_in]
 
     def _is_up_to_files(self, write: _Write) -> bool:
-        """Whether nothing but the files of brokers can allow it, and every controller knows that."""
+        """Whether only the files of brokers can allow the election, and every controller knows that."""
         is_asked_for = (write.place.topic, write.place.number) in self._history.asked.unclean
         return not is_asked_for and self._history.is_surely_up_to_files(write.place.topic, write.now)
 

@@ -1,4 +1,4 @@
-"""Judges delegation tokens: an instance deletes those that have expired, at the version in which they had."""
+"""Judges delegation tokens: an instance deletes the expired ones, at the version that had expired."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,16 +15,16 @@ _CHANGES: Final = "/delegation_token/token_changes/"
 
 
 class TokenJudge:
-    """Knows when each token expires that there is."""
+    """Tracks when each existing token expires."""
 
     def __init__(self, history: History, report: Report) -> None:
         self._history = history
         self._report = report
         self._expires_at: dict[str, float] = {}
-        """By path, in virtual seconds."""
+        """The expiry by path, in virtual seconds."""
 
     def see(self, operation: Operation, transaction: Transaction, *, is_ours: bool) -> None:
-        """Judge an operation of an instance before it is applied, and remember what it does."""
+        """Judge an operation of an instance before it is applied, and remember its effect."""
         path = operation.path
         if not path.startswith(TOKENS):
             return
@@ -38,20 +38,20 @@ class TokenJudge:
             self._expires_at[path] = (expires_ms - WALL_MS) / 1000
 
     def at_rest(self, time: float) -> Iterator[tuple[str, str]]:
-        """Q-26, as rule and evidence."""
+        """The violations of Q-26, as rule and evidence."""
         for path, expires_at in sorted(self._expires_at.items()):
             if expires_at < time - self._history.window:
                 yield "Q-26", f"{path} has expired at {expires_at:.3f} s"
 
     def _judge(self, operation: Operation, transaction: Transaction) -> None:
         created = [each for each in transaction.operations if each.kind == "create" and each.path.startswith(_CHANGES)]
-        told = {(each.data or b"").decode() for each in created}
+        notified = {(each.data or b"").decode() for each in created}
         wrong = [
             what
             for what, is_wrong in (
                 ("before it had expired", self._expires_at.get(operation.path, 0.0) >= transaction.time),
                 ("at whatever version", operation.expected == ANY_VERSION),
-                ("without a notification", operation.path.removeprefix(TOKENS) not in told),
+                ("without a notification", operation.path.removeprefix(TOKENS) not in notified),
             )
             if is_wrong
         ]

@@ -17,7 +17,7 @@ _JUDGED_APART: Final = frozenset({"version", "partitions", "topic_id", "adding_r
 
 
 class TopicJudge:
-    """Compares each new content with the one before."""
+    """Compares each new content with the previous one."""
 
     def __init__(self, history: History, report: Report, admin: AdminJudge, calls: CallJudge) -> None:
         self._history = history
@@ -26,7 +26,7 @@ class TopicJudge:
         self._calls = calls
 
     def judge_topic(self, operation: Operation, topic: str, transaction: Transaction) -> None:
-        """An instance writes a topic znode; not applied yet."""
+        """Judge a topic znode written by an instance, before it is applied."""
         now, before, after = transaction.time, self._history.documents.get(topic), document_of(operation.data)
         if operation.kind == "create":
             self._calls.judge_created(operation, topic, transaction)
@@ -48,7 +48,7 @@ class TopicJudge:
         return {name for name in before.keys() - _JUDGED_APART if after.get(name) != before[name]}
 
     def judge_block(self, operation: Operation, transaction: Transaction) -> None:
-        """An instance hands out producer ids; not applied yet."""
+        """Judge a block of producer ids that an instance allocates, before it is applied."""
         first, last = block_of(operation.data)
         highest = self._history.last_producer_id
         if operation.path == PRODUCER_IDS and not highest < first <= last:

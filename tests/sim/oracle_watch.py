@@ -1,4 +1,4 @@
-"""Shows the judge what the simulated ZooKeeper commits."""
+"""Reports the transactions of the simulated ZooKeeper to the judge."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,12 +12,12 @@ _KINDS: Final = {"create": "create", "setData": "set", "delete": "delete", "chec
 
 
 def watch(zookeeper: SimZooKeeper, oracle: ZooKeeperOracle) -> None:
-    """From now on the judge sees every committed transaction; do so before the first one."""
+    """Report every committed transaction to the judge from now on; call it before the first transaction."""
     zookeeper.observers.append(observer(zookeeper, oracle.on_transaction))
 
 
 def observer(zookeeper: SimZooKeeper, see: Callable[[Transaction], None]) -> Callable[[Txn], None]:
-    """Translates; a session that the server has forgotten is being cleared away."""
+    """Translate transactions; a session that the server no longer knows is being removed."""
 
     def observe(txn: Txn) -> None:
         is_over = txn.session != 0 and txn.session not in zookeeper.sessions
@@ -28,7 +28,7 @@ def observer(zookeeper: SimZooKeeper, see: Callable[[Transaction], None]) -> Cal
 
 
 def _operation(change: Change) -> Operation:
-    # A create demands nothing; of other writes the server may say what they demanded.
+    # A create requires no version; of other writes the server may know the required version.
     demanded = change.version if change.op == "check" else getattr(change, "expected", None)
     expected = ANY_VERSION if change.op == "create" else demanded
     return Operation(_KINDS[change.op], change.path, change.data, expected, change.ephemeral)

@@ -1,11 +1,11 @@
-"""Judges what is written to ZooKeeper, transaction by transaction."""
+"""Judges the writes to ZooKeeper, transaction by transaction."""
 
 from typing import Final
 
 from tests.sim import (
     oracle_admin,
+    oracle_alter_partition,
     oracle_calls,
-    oracle_questions,
     oracle_registration,
     oracle_role,
     oracle_settings,
@@ -14,9 +14,9 @@ from tests.sim import (
     oracle_topics,
 )
 from tests.sim.oracle_admin import AdminJudge
+from tests.sim.oracle_alter_partition import AlterPartitionJudge
 from tests.sim.oracle_calls import MARKERS, USERS, CallJudge
 from tests.sim.oracle_history import PRODUCER_IDS, History
-from tests.sim.oracle_questions import QuestionJudge
 from tests.sim.oracle_registration import RegistrationJudge
 from tests.sim.oracle_role import RoleJudge, Term
 from tests.sim.oracle_seen import AskedIsr, Operation, Transaction, Violation
@@ -27,16 +27,16 @@ from tests.sim.oracle_topics import TopicJudge
 
 _PARTS: Final = (
     oracle_role, oracle_states, oracle_topics, oracle_admin, oracle_calls, oracle_registration, oracle_settings,
-    oracle_questions, oracle_tokens,
+    oracle_alter_partition, oracle_tokens,
 )  # fmt: skip
 RULES: Final = dict(sorted(rule for part in _PARTS for rule in part.RULES.items()))
-"""What each rule says, by its id."""
+"""The text of each rule, by its id."""
 
 
 class ZooKeeperOracle:
-    """Give it every committed transaction in order, and the announcements; what is broken is in ``violations``.
+    """The judge of transactions. It takes them in order, and the announcements; see ``violations``.
 
-    Each transaction is judged against the one before it, so the cost is that of its own operations.
+    Each transaction is judged against the state before it, so that the cost is that of its own operations.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ZooKeeperOracle:
         leader_recovery: bool = True,
         takes_from_brokers: bool = True,
     ) -> None:
-        """``window``: seconds for which a controller may act on what is over, e.g. twice the session time-out.
+        """``window``: seconds for which a controller may act on old state, e.g. twice the session time-out.
 
         ``takes_from_brokers``: whether ``when_broker_holds`` of the instances is ``takeover``.
         """
@@ -56,7 +56,7 @@ class ZooKeeperOracle:
         self._role = RoleJudge(self.history, self.report, takes_from_brokers=takes_from_brokers)
         self.registrations = RegistrationJudge(self.history, self._role, self.report)
         self.settings = SettingsJudge(self.history, self.report)
-        self.questions = QuestionJudge(self.history, self.report)
+        self.questions = AlterPartitionJudge(self.history, self.report)
         self.tokens = TokenJudge(self.history, self.report)
         self._states = StateJudge(self.history, self.report, leader_recovery=leader_recovery)
         self.admin = AdminJudge(self.history, self.report)
@@ -64,7 +64,7 @@ class ZooKeeperOracle:
         self._topics = TopicJudge(self.history, self.report, self.admin, self.calls)
 
     def report(self, rule: str, time: float, evidence: str) -> None:
-        """Something is broken."""
+        """Add a violation."""
         self.violations.append(Violation(rule, time, evidence))
 
     @property
@@ -74,7 +74,7 @@ class ZooKeeperOracle:
 
     @property
     def latest_term(self) -> Term | None:
-        """The last election that was won; whether it still holds is for ``/controller`` to say."""
+        """The last election that was won; ``/controller`` shows whether that term still lasts."""
         return self._role.latest
 
     def owner_of(self, session_id: int) -> str | None:
@@ -84,41 +84,41 @@ class ZooKeeperOracle:
     # -- announcements of the story ----------------------------------------------------------------------------------
 
     def on_session(self, owner: str, session_id: int) -> None:
-        """An instance has a new session."""
+        """Note that an instance has a new session."""
         self._role.owners[session_id] = owner
 
     def on_takeover_asked(self, instance: str) -> None:
-        """An operator asks the instance with this uuid (that of ``/controller``) to take the role."""
+        """Note that an operator asks the instance with this uuid (that of ``/controller``) to take the role."""
         self._role.may_take_over(instance)
 
     def on_takeover_answered(self, instance: str) -> None:
-        """The instance answered one of them."""
+        """Note that the instance answered such a request."""
         self._role.takeover_ended(instance)
 
     def on_alter_partition(self, asked: AskedIsr) -> None:
-        """A broker asks for an ISR; before any answer."""
+        """Note that a broker proposes an ISR; before any answer."""
         self._states.on_alter_partition(asked)
 
     def on_controlled_shutdown(self, broker: int) -> None:
-        """A broker asks for a controlled shutdown; before any answer."""
+        """Note that a broker asks for a controlled shutdown; before any answer."""
         self.history.leaves(broker)
 
     def on_released(self, broker: int, broker_epoch: int, epoch: int) -> None:
-        """The controller of that epoch agreed to relieve this life of a broker, now or in part."""
+        """Note that the controller of that epoch agreed to move leaderships away from this life of a broker."""
         self.history.released(broker, broker_epoch, epoch)
 
     def on_bad_log_dir(self, broker: int) -> None:
-        """A broker reports a failed log directory."""
+        """Note that a broker reports a failed log directory."""
         self.history.loses_dirs(broker)
 
     def on_unclean_default(self, time: float, *, allowed: bool, by_files: bool = False) -> None:
-        """The cluster's default of unclean elections changes; ``by_files``: the files of brokers alone decide it."""
+        """Change the cluster's default of unclean elections; ``by_files``: the files of brokers alone decide it."""
         self.history.set_unclean_default(time, allowed=allowed, by_files=by_files)
 
-    # -- what was committed ------------------------------------------------------------------------------------------
+    # -- committed transactions --------------------------------------------------------------------------------------
 
     def on_transaction(self, transaction: Transaction) -> None:
-        """Judge and remember."""
+        """Judge the transaction and remember it."""
         self._role.judge(transaction)
         self.registrations.judge(transaction)
         is_ours = self._role.is_ours(transaction.session_id) and not transaction.closes_session

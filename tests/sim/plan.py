@@ -1,8 +1,8 @@
-"""What a seed expands to: the options of a cluster, and a list of timed actions that can be printed and cut down.
+"""The expansion of a seed: the options of a cluster, and a list of timed actions that can be printed and cut down.
 
-Each kind of fault is in a story or not by a coin of its own, so that stories differ in character and not only in order.
-An action draws whatever else it needs from a stream of random numbers of its own: taking one action out of a plan does
-not change what the others do.
+A coin of its own decides whether a story has a kind of fault, so that stories differ in character and not only in
+order. An action draws all its other choices from a stream of random numbers of its own: a plan without one of its
+actions does not change the others.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tests.sim.plan_topics import topic_calls_of
 
 STORY_S: Final = 60.0
 SPEAKS_AT_S: Final = 4.0
-"""Until then brokers are silent that nobody may know before a deletion is asked for."""
+"""Until then some brokers do not answer; a controller needs their answer before it may delete a topic."""
 WORK: Final = ("create", "expand", "produce", "produce", "ids_among_replicas")
 FAULTS: Final = (
     "kill",
@@ -55,27 +55,27 @@ FAULTS: Final = (
     "address_changes",
 )
 RARE: Final = ("election_race", "usurp")
-"""Kinds that came later. They draw from a stream of their own, so that what a seed had before stays as it was."""
+"""Kinds that were added later, drawn from a stream of their own: the older part of each plan is unchanged."""
 _FIRST_RARE: Final = 1000
 LATE: Final = ("outsider_wins", "freeze_behind")
-"""Kinds that came last, with a stream of their own as well; ``plan_of`` can leave them out."""
+"""Kinds that were added last, with a stream of their own as well; ``plan_of`` can leave them out."""
 _FIRST_LATE: Final = 2000
 SETTINGS: Final = ("protocol_raised", "protocol_raised", "protocol_lowered", "setting_differs")
-"""Brokers that are configured anew, with a stream of their own: in a third of the stories."""
+"""Changes of broker configurations, with a stream of their own: in a third of the stories."""
 _FIRST_SETTING: Final = 2680
 RETURN_IN_NEW_SESSION: Final = "topic_returns_in_new_session"
 _FIRST_RETURN_IN_NEW_SESSION: Final = 2610
 SWITCH_MOVES: Final = "switch_moves"
 SWITCH_DIES: Final = "switch_dies_unheard"
-"""Each in few stories, and never both: the file of one broker alone turns unclean elections off there."""
+"""Each in few stories, and never both: the file of only one broker turns unclean elections off there."""
 _FIRST_SWITCH_MOVES: Final = 2675
 _SHORT_SESSION_S: Final = 3.0
 CURTAINS: Final = ("", "", "", "", "kill", "terminate", "kill both", "bury")
-"""How the cluster goes on after all was well: at last somebody dies who does not come back."""
+"""The last event of a story, after the cluster was healthy again: a process dies and does not come back."""
 
 
 class Action(NamedTuple):
-    """Something that happens at a virtual time; ``number`` names its stream of random numbers."""
+    """An event of a story at a virtual time; ``number`` names its stream of random numbers."""
 
     at: float
     kind: str
@@ -85,20 +85,20 @@ class Action(NamedTuple):
         return f"{self.at:8.3f} {self.kind} #{self.number}"
 
 
-class Seldom(NamedTuple):
-    """An act that a share of the stories has, from a stream of its own: what seeds had before it stays as it was."""
+class RareAction(NamedTuple):
+    """An action of a share of the stories, drawn from a stream of its own: the rest of a plan is unchanged."""
 
     kind: str
     stream: str
     number: int
-    """That of the first action."""
+    """The number of the first action."""
     share: float
     since: float
     until: float
     times: int = 1
 
     def actions(self, seed: int) -> list[Action]:
-        """Return the actions of a seed; most seeds have none."""
+        """The actions of a seed; most seeds have none."""
         rng = Random(f"{seed}/{self.stream}")
         if rng.random() > self.share:
             return []
@@ -106,21 +106,21 @@ class Seldom(NamedTuple):
         return [Action(rng.uniform(self.since, self.until), self.kind, number) for number in numbers]
 
 
-AUDIT: Final = Seldom("self_audit", "audit", 2500, 0.25, 1.0, STORY_S, times=6)
-"""Only in some stories: an audit mends what a forgotten watch leaves, and would hide it."""
-RETURN: Final = Seldom("topic_returns", "return", 2600, 0.08, 1.0, STORY_S / 2)
-TOKENS: Final = Seldom("tokens_expire", "tokens", 2620, 0.1, 1.0, STORY_S, times=4)
-WAITING: Final = Seldom("leader_dies_while_waiting", "waiting", 2650, 0.3, STORY_S / 4, STORY_S)
-"""Not at the beginning, when brokers have just come."""
-UNCLEAN_TARGET: Final = Seldom("target_leads_uncleanly", "unclean target", 2660, 0.1, STORY_S / 4, STORY_S)
-BESIDE_A_BOUNCE: Final = Seldom("returns_beside_a_bounce", "beside a bounce", 2670, 0.1, STORY_S / 4, STORY_S / 2)
-FORBIDDEN: Final = Seldom("forbidden_setting", "forbidden", 2689, 0.1, 2.0, STORY_S / 2)
-"""Early, because nobody leads for a while."""
-OURS_ALONE: Final = Seldom("outsider_starts_on_us", "ours alone", 2690, 0.1, 1.0, STORY_S)
-SHORT_SESSION: Final = Seldom("freeze_past_granted", "short session", 2698, 0.1, 2.0, STORY_S - 10.0)
-"""Where ZooKeeper grants a shorter session than was asked for."""
-UNKNOWN_DELETES: Final = Seldom("delete_while_unknown", "unknown deletes", 2699, 0.1, 2.0, SPEAKS_AT_S)
-"""While no broker has said whether topics may be deleted."""
+AUDIT: Final = RareAction("self_audit", "audit", 2500, 0.25, 1.0, STORY_S, times=6)
+"""Only in some stories: an audit repairs the effect of a lost watch, and would hide it."""
+RETURN: Final = RareAction("topic_returns", "return", 2600, 0.08, 1.0, STORY_S / 2)
+TOKENS: Final = RareAction("tokens_expire", "tokens", 2620, 0.1, 1.0, STORY_S, times=4)
+WAITING: Final = RareAction("leader_dies_while_waiting", "waiting", 2650, 0.3, STORY_S / 4, STORY_S)
+"""Not at the beginning, when brokers have just registered."""
+UNCLEAN_TARGET: Final = RareAction("target_leads_uncleanly", "unclean target", 2660, 0.1, STORY_S / 4, STORY_S)
+BESIDE_A_BOUNCE: Final = RareAction("returns_beside_a_bounce", "beside a bounce", 2670, 0.1, STORY_S / 4, STORY_S / 2)
+FORBIDDEN: Final = RareAction("forbidden_setting", "forbidden", 2689, 0.1, 2.0, STORY_S / 2)
+"""Early, because no instance leads for a while."""
+OURS_ALONE: Final = RareAction("outsider_starts_on_us", "ours alone", 2690, 0.1, 1.0, STORY_S)
+SHORT_SESSION: Final = RareAction("freeze_past_granted", "short session", 2698, 0.1, 2.0, STORY_S - 10.0)
+"""For stories where ZooKeeper grants a shorter session than requested."""
+UNKNOWN_DELETES: Final = RareAction("delete_while_unknown", "unknown deletes", 2699, 0.1, 2.0, SPEAKS_AT_S)
+"""While no broker has answered whether topics may be deleted."""
 
 
 @dataclass(slots=True)
@@ -134,11 +134,11 @@ class Options:
     unclean: bool
     racks: bool
     loses_calls: float
-    """Share of the calls of brokers whose request, and of those whose answer, gets lost."""
+    """The share of the calls of brokers whose request is lost, and of the calls whose answer is lost."""
     breaths: float
-    """Share of the places where an event may give the loop a turn in which it does."""
+    """The share of the possible yields at which an event yields to the loop."""
     curtain: str = ""
-    """Who dies for good when all is well again: one of ``CURTAINS``."""
+    """The process that dies for good at the end: one of ``CURTAINS``."""
     takes: bool = False
     """Whether instances take the role from a broker (``when_broker_holds``)."""
     brokers_3_0: int = 0
@@ -148,15 +148,16 @@ class Options:
     protocol: str = "3.9-IV0"
     """``inter.broker.protocol.version`` of all brokers at the beginning."""
     only_clean: int = 0
-    """The only broker that turns unclean elections off, where no instance has them configured; 0: they have."""
+    """The only broker that turns unclean elections off, where no instance has them configured; 0: the instances have.
+    """
     is_clean_by_own: bool = False
-    """Whether that broker does so by a dynamic configuration of its own, which the dynamic default cannot override."""
+    """Whether that broker does so by its own dynamic configuration, which the dynamic default cannot override."""
     longest_session_s: float | None = None
-    """The session time-out that ZooKeeper grants at most; None: whatever is asked for."""
+    """The session time-out that ZooKeeper grants at most; None: it grants every request."""
     has_tokens: bool = False
-    """Whether there are delegation tokens, and instances look often whether one has expired."""
+    """Whether there are delegation tokens, and instances check often whether one has expired."""
     asks_for_deletes: bool = False
-    """Whether brokers alone say if topics may be deleted, and are silent at the beginning."""
+    """Whether only brokers decide if topics may be deleted, and do not answer at the beginning."""
 
     def __str__(self) -> str:
         names = (
@@ -171,14 +172,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole story."""
+    """The options and the actions of a story."""
 
     seed: int
     options: Options
     actions: Sequence[Action]
 
     def with_actions(self, actions: Sequence[Action]) -> "Plan":
-        """The same cluster, another story."""
+        """The plan with other actions for the same cluster."""
         return replace(self, options=replace(self.options), actions=list(actions))
 
     def __str__(self) -> str:
@@ -186,10 +187,10 @@ class Plan:
 
 
 def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, has_old_brokers: bool = True) -> Plan:
-    """What a seed expands to; without ``is_late`` what it did before there were ``LATE`` and requests.
+    """Expand a seed; without ``is_late`` into the plan from before there were ``LATE`` and requests.
 
-    Without ``calls_for_topics`` what it did before topics could be created, extended and deleted by
-    call. Without ``has_old_brokers`` what it did before some brokers were older than 3.0, or
+    Without ``calls_for_topics`` the plan is the one from before topics could be created, extended and deleted by
+    call. Without ``has_old_brokers`` it is the one from before some brokers were older than 3.0, or
     configured anew, and before a silent broker registered anew while a topic returned.
     """
     rng = Random(f"{seed}/plan")
@@ -229,8 +230,8 @@ def plan_of(seed: int, *, is_late: bool = True, calls_for_topics: bool = True, h
         options.only_clean = _only_clean(switches, options)
         options.is_clean_by_own = options.only_clean > 0 and switches.random() < 0.5
         actions += _switch_moves(Random(f"{seed}/switch moves"), options)
-        actions += (freezes := SHORT_SESSION.actions(seed))
-        options.longest_session_s = _SHORT_SESSION_S if freezes else None
+        actions += (freezes_isr := SHORT_SESSION.actions(seed))
+        options.longest_session_s = _SHORT_SESSION_S if freezes_isr else None
         actions += (tokens := TOKENS.actions(seed))
         options.has_tokens = bool(tokens)
         # An instance that knows the settings of the one clean broker knows whether topics may be deleted.
@@ -244,7 +245,10 @@ def _brokers_3_0(rng: Random, brokers: int) -> int:
 
 
 def _only_clean(rng: Random, options: Options) -> int:
-    """A switch that one broker has turned off holds for the cluster, above all when this broker dies."""
+    """Draw the broker that alone turns unclean elections off.
+
+    The setting applies to the cluster, even if this broker dies.
+    """
     return rng.randrange(1, options.brokers + 1) if rng.random() < 0.25 and not options.unclean else 0
 
 
@@ -286,7 +290,7 @@ def _switch_moves(rng: Random, options: Options) -> list[Action]:
 
 
 def _settings(rng: Random) -> tuple[str, list[Action]]:
-    """The protocol version that brokers begin with, and what is configured anew."""
+    """The protocol version that brokers begin with, and the changes of configurations."""
     if rng.random() > 0.35:
         return "3.9-IV0", []
     times = [rng.uniform(1.0, STORY_S) for _ in range(rng.choice((2, 4, 8)))]

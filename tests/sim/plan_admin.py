@@ -1,6 +1,6 @@
-"""What a seed adds to its plan of requests: reassignments, deletions, elections, configurations, broken disks.
+"""The requests in the plan of a seed: reassignments, deletions, elections, configurations, failed disks.
 
-They draw from a stream of their own, and half of the seeds have none: the others keep the story that they always had.
+They draw from a stream of their own, and half of the seeds have none: the plans of the others are unchanged.
 """
 
 from dataclasses import dataclass
@@ -36,20 +36,20 @@ _TO_THE_POINT: Final = ("reassign_by_znode", "reassign_by_call", "delete")
 
 @dataclass(frozen=True, slots=True)
 class AdminOptions:
-    """What of a cluster matters for requests alone."""
+    """The options of a cluster for requests alone."""
 
     deletes: bool = True
     """``delete.topic.enable``."""
     log_dirs: int = 1
     mends: bool = True
-    """Failed log directories are mended when the faults end."""
+    """Whether failed log directories are repaired when the faults end."""
 
     def __str__(self) -> str:
         return f"deletes={self.deletes}, log_dirs={self.log_dirs}, mends={self.mends}"
 
 
 def admin_of(seed: int, story_s: float) -> tuple[AdminOptions, list[tuple[float, str, int]]]:
-    """Time, kind and number of each request of this seed; none in half of the seeds."""
+    """The time, kind and number of each request of this seed; none in half of the seeds."""
     rng = Random(f"{seed}/admin")
     if rng.random() < _SHARE:
         return AdminOptions(), []

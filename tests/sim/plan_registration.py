@@ -1,4 +1,7 @@
-"""The part of a plan about brokers that look their controller up under ``/brokers/ids``; it came after all others."""
+"""The part of a plan with brokers that look their controller up under ``/brokers/ids``.
+
+It was added after all others.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ _FIRST: Final = 2510
 
 @dataclass(slots=True)
 class RegistrationOptions:
-    """Which brokers are older than 3.0, and what ``kafka.register`` is."""
+    """The brokers older than 3.0, and the setting ``kafka.register``."""
 
     register: str = "auto"
     old: frozenset[int] = frozenset()
@@ -28,7 +31,7 @@ class RegistrationOptions:
 def registration_of(
     seed: int, brokers: int, story_s: float
 ) -> tuple[RegistrationOptions, Sequence[tuple[float, str, int]]]:
-    """Return this part of the plan of a seed; it is empty in half of the stories."""
+    """This part of the plan of a seed; empty in half of the stories."""
     rng = Random(f"{seed}/registration")
     if rng.random() < 0.5:
         return RegistrationOptions(), ()

@@ -1,4 +1,4 @@
-"""What a seed adds to its plan of calls that create topics, extend and delete them, and of quotas for such calls.
+"""The calls in the plan of a seed that create, extend and delete topics, and the quotas for such calls.
 
 They draw from a stream of their own, and more than half of the seeds have none.
 """
@@ -25,7 +25,7 @@ _TO_THE_POINT: Final = ("create_by_call", "trouble_while_creating", "trouble_whi
 
 
 def topic_calls_of(seed: int, story_s: float) -> list[tuple[float, str, int]]:
-    """Time, kind and number of each such call of this seed; none in three of five seeds."""
+    """The time, kind and number of each such call of this seed; none in three of five seeds."""
     rng = Random(f"{seed}/topic calls")
     if rng.random() < _SHARE:
         return []

@@ -1,4 +1,4 @@
-"""Cuts a failing plan down to the actions without which it does not fail."""
+"""Cuts a failing plan down to the actions that it needs to fail."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Plays a plan: beginning, trouble, quiet, judgement."""
+"""Plays a plan: start, faults, quiet phase, judgement."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ from tests.sim.zk_wire import MULTI
 
 BEFORE_REVIVAL_S: Final = 2.0
 QUIET_S: Final = 20 * SESSION_S
-"""So long all must be well again at the latest."""
+"""The time within which the cluster must be healthy again."""
 _LOOK_S: Final = 3.0
 _SLOW: Final = Range(0.2, 3.0)
 _ACTS: Final = {
@@ -43,8 +43,8 @@ _ACTS: Final = {
 }  # fmt: skip
 
 
-class Ending(NamedTuple):
-    """What came of a seed."""
+class StoryResult(NamedTuple):
+    """The result of a seed."""
 
     violations: list[Violation]
     trace_hash: str
@@ -57,11 +57,11 @@ class Ending(NamedTuple):
     deletions: int = 0
     """Topics that were deleted."""
     made_by_call: int = 0
-    """Topics that were created and extended because somebody called for it."""
+    """Topics that were created or extended by a call."""
 
 
 class Story:
-    """One seed."""
+    """The run of one seed."""
 
     def __init__(self, loop: VirtualLoop, plan: Plan, *, judges_logs: bool = True) -> None:
         self.loop = loop
@@ -71,25 +71,25 @@ class Story:
         self._hidden: dict[str, bytes | None] = {}
         self.world.server.observers.append(self._committed)
 
-    async def run(self) -> Ending:
-        """From the beginning to the judgement; ends at the first broken rule."""
+    async def run(self) -> StoryResult:
+        """Play from the start to the judgement; end at the first violation."""
         self.world.open()
         for number in range(self.plan.options.topics):
             self._create(Random(f"{self.plan.seed}/topic {number}"))
         for action in self.plan.actions:
             await self._until(action.at)
-            if not self.world.oracle.is_content:
+            if not self.world.oracle.is_unbroken:
                 return self._ending([])
             self._act(action)
         await self._until(STORY_S)
         return self._ending(await self._quiet())
 
     async def _until(self, at: float) -> None:
-        while self.loop.time() < at and self.world.oracle.is_content:  # noqa: ASYNC110  # virtual time
+        while self.loop.time() < at and self.world.oracle.is_unbroken:  # noqa: ASYNC110  # virtual time
             await asyncio.sleep(min(_LOOK_S, at - self.loop.time()))
 
     async def _quiet(self) -> list[Violation]:
-        """Faults end; everything must be well again within a bounded time, and stay so."""
+        """End all faults; the cluster must be healthy again within a bounded time, and stay so."""
         world = self.world
         self.loop.trace("quiet")
         world.heal()
@@ -100,21 +100,21 @@ class Story:
         if not left and draw_curtain(world, self.plan.options.curtain, Random(f"{self.plan.seed}/curtain")):
             self.loop.trace(f"curtain: {self.plan.options.curtain}")
             left = await self._rest()
-        if self._judges_logs and not left and world.oracle.is_content:
+        if self._judges_logs and not left and world.oracle.is_unbroken:
             left = world.judge_logs()
         return left
 
     async def _rest(self) -> list[Violation]:
-        """What is not well at the latest when it must be."""
+        """The violations that are left when the time to recover is over."""
         until = self.loop.time() + QUIET_S
         await asyncio.sleep(2 * SESSION_S)
-        while (left := self.world.judge()) and self.loop.time() < until and self.world.oracle.is_content:  # noqa: ASYNC110
+        while (left := self.world.judge()) and self.loop.time() < until and self.world.oracle.is_unbroken:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         return left
 
-    def _ending(self, left: list[Violation]) -> Ending:
+    def _ending(self, left: list[Violation]) -> StoryResult:
         world, history = self.world, self.world.oracle.zookeeper.history
-        return Ending(
+        return StoryResult(
             violations=[*world.oracle.violations, *left],
             trace_hash=self.loop.trace_hash(),
             traced=self.loop.traced(),
@@ -123,7 +123,7 @@ class Story:
             transactions=world.server.zxid,
             moves=sum(len(each.targets) - 1 for each in history.partitions.values() if each.targets),
             deletions=len(history.gone_at),
-            made_by_call=world.topic_desk.judge.created + world.topic_desk.judge.grown,
+            made_by_call=world.topic_client.judge.created + world.topic_client.judge.grown,
         )
 
     # -- actions -----------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Story:
     def _act(self, action: Action) -> None:
         self.loop.trace(f"action {action.kind} #{action.number}")
         rng = Random(f"{self.plan.seed}/{action.number}/{action.kind}")
-        # Nobody writes while ZooKeeper is down.
+        # Other programs cannot write while ZooKeeper is down.
         with suppress(ServerDown):
             if action.kind in _ACTS:
                 _ACTS[action.kind](self.world, rng)
@@ -140,7 +140,7 @@ class Story:
                 act(rng)
 
     def _instance(self, rng: Random) -> SimInstance:
-        """Mostly the active one."""
+        """Choose an instance, mostly the active one."""
         active = [each for each in self.world.instances.values() if each.is_active]
         return rng.choice(active if active and rng.random() < 0.7 else list(self.world.instances.values()))
 
@@ -150,7 +150,7 @@ class Story:
     def _later(self, delay_s: float, act: Callable[..., object], *arguments: object) -> None:
         self.loop.call_later(delay_s, act, *arguments, context=self.loop.context_of(""))
 
-    # -- work --------------------------------------------------------------------------------------------------------
+    # -- work of clients ---------------------------------------------------------------------------------------------
 
     def _replicas(self, rng: Random) -> list[int]:
         options = self.plan.options
@@ -172,7 +172,7 @@ class Story:
             self.world.write_topic(topic, [*now, *(self._replicas(rng) for _ in range(rng.choice((1, 2))))])
 
     def _ids_among_replicas(self, rng: Random) -> None:
-        """A broker counts the active instance among the brokers when it places a new topic."""
+        """Place a topic as a broker does that counts the active instance among the brokers."""
         replicas = self._replicas(rng)
         replicas[rng.randrange(len(replicas))] = FIRST_NODE_ID + rng.randrange(self.plan.options.instances)
         self.world.write_topic(f"t{len(self.world.topics)}", [replicas])
@@ -186,7 +186,7 @@ class Story:
             self.world.cluster.produce(topic, rng.randrange(len(self.world.topics[topic])))
             await asyncio.sleep(rng.random())
 
-    # -- what happens to instances -----------------------------------------------------------------------------------
+    # -- faults of instances -----------------------------------------------------------------------------------------
 
     def _kill(self, rng: Random) -> None:
         target = self._instance(rng)
@@ -212,7 +212,7 @@ class Story:
     def _resign(self, rng: Random) -> None:
         self.world.operate(self._instance(rng).number, Resign("a test"))
 
-    # -- what happens between them and ZooKeeper ---------------------------------------------------------------------
+    # -- faults between instances and ZooKeeper ----------------------------------------------------------------------
 
     def _client(self, rng: Random) -> Any:
         target = self._instance(rng)
@@ -257,7 +257,7 @@ class Story:
             client.watch_lag_s = rng.choice((0.0, 0.05, 0.5, 2.0))
 
     def _zk_follower(self, rng: Random) -> None:
-        """It connects to another server, which is behind."""
+        """Connect an instance to another server, which lags behind."""
         if client := self._client(rng):
             followers = self.world.server.followers
             if len(followers) < 2:
@@ -265,7 +265,7 @@ class Story:
             client.replica = rng.choice([self.world.server.leader, *followers])
             client.cut()
 
-    # -- what happens to brokers -------------------------------------------------------------------------------------
+    # -- faults of brokers -------------------------------------------------------------------------------------------
 
     def _broker_crash(self, rng: Random) -> None:
         broker = self._broker(rng)
@@ -324,7 +324,7 @@ class Story:
         self._later(rng.choice((1.0, 8.0)), setattr, broker, "is_refusing", False)
 
     def _broker_stops(self, rng: Random) -> None:
-        """Controlled shutdown, and back after a while."""
+        """Stop a broker by controlled shutdown, and start it again after a while."""
         broker = self._broker(rng)
         if broker.is_running and not broker.is_paused:
             self.world.do(self._stop_and_return(broker, rng.choice((1.0, 6.0))))
@@ -348,10 +348,10 @@ class Story:
         self.world.network.block(owner, broker)
         self._later(rng.choice((1.0, 10.0)), self.world.network.unblock, owner, broker)
 
-    # -- what others do to ZooKeeper ---------------------------------------------------------------------------------
+    # -- writes of other programs to ZooKeeper -----------------------------------------------------------------------
 
     def _overwrite(self, path: str, data: bytes) -> None:
-        """A znode becomes unreadable; it is given back its content later."""
+        """Make a znode unreadable; it gets its content back later."""
         if path in self._hidden:
             return
         before = self.world.server.nodes[path].data
@@ -360,7 +360,7 @@ class Story:
 
     def _committed(self, txn: Txn) -> None:
         for change in txn.changes:
-            if change.op == "delete":  # with its topic: what it said is worth nothing any more
+            if change.op == "delete":  # with its topic: its content is worth nothing any more
                 self._hidden.pop(change.path, None)
 
     def _give_back(self, path: str) -> None:
@@ -389,13 +389,13 @@ class Story:
             self._later(rng.choice((0.0, 1.0, 12.0)), self._give_back, path)
 
     def _foreign_state(self, rng: Random) -> None:
-        """Somebody writes the same content again: the version moves."""
+        """Write the same content again as another program: only the version changes."""
         if states := sorted(set(self._states()) - self._hidden.keys()):
             path = rng.choice(states)
             self.world.server.outsider(SetData(path, self.world.server.nodes[path].data or b"", -1))
 
     def _address_changes(self, rng: Random) -> None:
-        """A dynamic change of the listeners: the registration is rewritten by its own session."""
+        """Change listeners dynamically: the broker's own session rewrites the registration."""
         broker = self._broker(rng)
         if broker.path in self.world.server.nodes and self.world.server.is_up:
             document = json.loads(self.world.server.nodes[broker.path].data or b"{}")
@@ -403,10 +403,10 @@ class Story:
             self.world.server.outsider(SetData(broker.path, json.dumps(document).encode(), -1))
 
 
-def play(plan: Plan, *, judges_logs: bool = True) -> Ending:
+def play(plan: Plan, *, judges_logs: bool = True) -> StoryResult:
     """Play a plan to its end. Nothing is raised.
 
-    A deadlock or an exception that nobody caught is a violation, and an exception of the model or
+    A deadlock or an unhandled exception is a violation, and an exception of the model or
     of the judge is one too: raised, it would end the run and every other seed with it.
     """
     loop = VirtualLoop(plan.seed)
@@ -417,11 +417,11 @@ def play(plan: Plan, *, judges_logs: bool = True) -> Ending:
         return _crashed(loop, error)
 
 
-def _crashed(loop: VirtualLoop, error: Exception) -> Ending:
-    """The ending of a story that an exception ended; the whole traceback follows the trace."""
+def _crashed(loop: VirtualLoop, error: Exception) -> StoryResult:
+    """The result of a story that an exception ended; the whole traceback follows the trace."""
     if not loop.is_closed():
         loop.close()
     cause = f" from {error.__cause__!r}" if error.__cause__ is not None else ""
     violation = Violation("S-04", loop.time(), f"{type(error).__name__}: {error}{cause}")
-    told = [line.rstrip("\n") for line in traceback.format_exception(error)]
-    return Ending([violation], loop.trace_hash(), [*loop.traced(), *told], 0, 0, 0)
+    lines = [line.rstrip("\n") for line in traceback.format_exception(error)]
+    return StoryResult([violation], loop.trace_hash(), [*loop.traced(), *lines], 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The parts of stories that came last.
+"""Actions that were added last.
 
 A broker that wins the role, a freeze behind a server that lags, a topic that returns while a broker is silent, and a
 broker that returns in the moment in which another bounces.
@@ -13,7 +13,7 @@ from typing import Final
 from controllerd.zk.access import Create, Delete, Operation, SetData
 from events.cluster import SelfAudit, Takeover
 from tests.fakes.world import topic_id_of
-from tests.sim.admin_desk import MARKERS, TOPICS
+from tests.sim.admin_client import MARKERS, TOPICS
 from tests.sim.broker import SimBroker
 from tests.sim.instance import FIRST_NODE_ID, SESSION_S, SimInstance
 from tests.sim.world import SAFE_SHARE, SimWorld
@@ -30,15 +30,15 @@ _IS_SILENT_S: Final = 6.0
 _REGISTERS_AFTER_S: Final = 0.05
 _IS_AWAY_S: Final = 3.0
 _IS_OUT_OF_REACH_S: Final = 1.0
-"""Connections that are tried in this time hang until their time-out (``controller.socket.timeout.ms``)."""
+"""Connection attempts in this time hang until their time-out (``controller.socket.timeout.ms``)."""
 _FREEZES_S: Final = 2.4
-"""After the connection: a ping has just left, so the session lives on for the longest time."""
+"""Begins after the connection: a ping was just sent, so that the session lives on for the longest time."""
 
 
 def outsider_wins(world: SimWorld, rng: Random) -> None:
-    """The holder loses its session, and a broker's own controller is faster than everybody.
+    """Expire the session of the holder, and let a broker's own controller win the election.
 
-    Where instances stand by it goes after a while; where they take the role it would stay for ever.
+    Where instances stand by, it resigns after a while; where they take the role, it would stay for ever.
     """
     if not world.server.is_up or _EPOCH not in world.server.nodes:
         return
@@ -57,9 +57,9 @@ def outsider_wins(world: SimWorld, rng: Random) -> None:
 
 
 def outsider_starts_on_us(world: SimWorld, rng: Random) -> None:
-    """A broker's own controller wins the role while it counts an instance as a broker, and starts a topic on it.
+    """Let a broker's own controller win the role while it counts an instance as a broker, and start a topic on it.
 
-    The instance is the only replica, leads and is the ISR, as far as ZooKeeper says.
+    The instance is the only replica, the leader and the ISR in ZooKeeper.
     """
     outsider_wins(world, rng)
     if not world.server.is_up or _EPOCH not in world.server.nodes:
@@ -80,7 +80,7 @@ def outsider_starts_on_us(world: SimWorld, rng: Random) -> None:
 
 
 def freeze_behind(world: SimWorld, rng: Random) -> None:
-    """The active one talks to a server that lags and freezes, with a request unanswered; the role moves meanwhile."""
+    """Freeze the active instance behind a server that lags, with a request unanswered; the role moves meanwhile."""
     active = [each for each in world.instances.values() if each.is_active and each.is_running and each.kazoo.clients]
     if not active:
         return
@@ -93,7 +93,7 @@ def freeze_behind(world: SimWorld, rng: Random) -> None:
 
 
 def freeze_past_granted(world: SimWorld, rng: Random) -> None:
-    """The active one freezes for longer than its session, and less long than the session that it asked for.
+    """Freeze the active instance for longer than its session, but not as long as the session that it requested.
 
     A request is unanswered, and the role moves meanwhile.
     """
@@ -122,19 +122,19 @@ def _others_take_over(world: SimWorld, frozen: SimInstance) -> None:
 
 
 def self_audit(world: SimWorld, _rng: Random) -> None:
-    """Whoever leads compares its picture with ZooKeeper now; a round of its own comes later than any story ends."""
+    """Let the active instance compare its context with ZooKeeper now; its own round comes later than any story ends."""
     for each in world.instances.values():
         if each.is_active and each.is_running and each.instance is not None:
             each.instance.queue.put(SelfAudit())
 
 
 def topic_returns(world: SimWorld, rng: Random) -> None:
-    """A topic is deleted and created anew while a broker without replicas of it, a group coordinator, is silent."""
+    """Delete a topic and create it anew while a broker without replicas of it, a group coordinator, does not answer."""
     _begin_return(world, rng, is_new_session=False)
 
 
 def topic_returns_in_new_session(world: SimWorld, rng: Random) -> None:
-    """The same, and the session of the silent broker ends in between: it registers anew with all of its memory."""
+    """Do the same, and end the session of the silent broker meanwhile: it registers anew with all of its memory."""
     _begin_return(world, rng, is_new_session=True)
 
 
@@ -153,11 +153,11 @@ async def _delete_and_return(
     await asyncio.sleep(_IS_KNOWN_AFTER_S)
     coordinator.is_silent = True
     _later(world, _IS_SILENT_S, setattr, coordinator, "is_silent", False)
-    # The request that the coordinator does not answer: what comes then waits.
+    # The request that the coordinator does not answer; later ones wait.
     _new_topic(world, host.id)
     await asyncio.sleep(_LOOKS_EVERY_S)
     if _may_write(world) and TOPICS + name in world.server.nodes:
-        world.desk.delete_topic(name)
+        world.admin_client.delete_topic(name)
     while {TOPICS + name, MARKERS + name} & world.server.nodes.keys():
         if world.is_quiet:
             return
@@ -165,15 +165,15 @@ async def _delete_and_return(
     if is_new_session and coordinator.is_running and not coordinator.is_paused:
         coordinator.lose_session(_REGISTERS_AFTER_S)
     await asyncio.sleep(_IS_BEHIND_AFTER_S)
-    # A broker that still has something of the old topic would refuse the new one for its id (KIP-516).
+    # A broker that still has a replica of the old topic would refuse the new one for its id (KIP-516).
     if _may_write(world) and TOPICS + name not in world.server.nodes and (name, 0) not in host.disk:
         _new_topic(world, host.id, name, topic_id=topic_id_of(f"{name} at {world.server.zxid}"))
 
 
 def returns_beside_a_bounce(world: SimWorld, rng: Random) -> None:
-    """A broker comes back in the moment in which another one bounces: one look finds both.
+    """Start a broker in the moment in which another one bounces: the controller finds both changes at once.
 
-    The other one starts anew where nobody can reach it, or it loses its session alone and keeps its connections.
+    The other one starts anew where no instance can reach it, or only its session ends and its connections stay.
     """
     serving = [each for each in world.cluster.brokers.values() if each.is_serving]
     if len(serving) > 1:
@@ -211,7 +211,7 @@ def _later(world: SimWorld, delay_s: float, act: Callable[..., object], *argumen
 
 
 def _unless_quiet(world: SimWorld, act: Callable[..., object], *arguments: object) -> None:
-    """What a fault still has before it when all faults end does not come any more."""
+    """Call ``act``, unless all faults have ended meanwhile."""
     if not world.is_quiet:
         act(*arguments)
 
@@ -226,4 +226,4 @@ LATE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "topic_returns_in_new_session": topic_returns_in_new_session,
     "returns_beside_a_bounce": returns_beside_a_bounce,
 }
-"""By the kind of the action."""
+"""The functions by the kind of the action."""

@@ -1,4 +1,4 @@
-"""The parts of stories that came later: what hardly happens by itself, and what happens when all was well again."""
+"""Actions that were added later: rare situations, and the last event after the cluster was healthy again."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _EXPIRES_SOON_S: Final = 0.1
 
 
 def election_race(world: SimWorld, rng: Random) -> None:
-    """The role gets free, and of those who want it some have their connection break in the very election."""
+    """Free the role, and break the connections of some candidates during the election."""
     active = [each for each in world.instances.values() if each.is_active]
     for each in world.instances.values():
         if each not in active and each.kazoo.clients and rng.random() < 0.7:
@@ -30,7 +30,7 @@ def election_race(world: SimWorld, rng: Random) -> None:
 
 
 def usurp(world: SimWorld, rng: Random) -> None:
-    """A follower asks for an ISR with itself at the head, with all epochs as they are."""
+    """Let a follower propose an ISR with itself at the head, with all current epochs."""
     topic = rng.choice(list(world.topics))
     number = rng.randrange(len(world.topics[topic]))
     node = world.server.nodes.get(f"/brokers/topics/{topic}/partitions/{number}/state")
@@ -55,11 +55,11 @@ async def _asked(world: SimWorld, call: AlterPartitionReceived) -> None:
 
 
 RARE_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {"election_race": election_race, "usurp": usurp}
-"""By the kind of the action."""
+"""The functions by the kind of the action."""
 
 
 def draw_curtain(world: SimWorld, how: str, rng: Random) -> bool:
-    """Somebody dies for good; whether anybody could."""
+    """Let a process die for good; return whether one could."""
     instances = [each for each in world.instances.values() if each.is_running]
     active = [each for each in instances if each.is_active]
     brokers = [each for each in world.cluster.brokers.values() if each.is_serving]

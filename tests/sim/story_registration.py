@@ -1,4 +1,4 @@
-"""The parts of stories about the registration of an instance under ``/brokers/ids``."""
+"""Actions about the registration of an instance under ``/brokers/ids``."""
 
 from collections.abc import Callable, Mapping
 from random import Random
@@ -16,7 +16,7 @@ _IDS: Final = "/brokers/ids"
 
 
 def controller_deleted(world: SimWorld, rng: Random) -> None:
-    """An operator deletes /controller: the session of its holder lives on, and its registration for a moment.
+    """Delete /controller as an operator: the session of its holder lives on, and its registration for a moment.
 
     Sometimes the answers to the holder's next writes are lost, too.
     """
@@ -30,7 +30,7 @@ def controller_deleted(world: SimWorld, rng: Random) -> None:
 
 
 def registration_deleted(world: SimWorld, _rng: Random) -> None:
-    """An operator who cleans up deletes a registration that is not a broker's."""
+    """Delete a registration that is not a broker's, as an operator who cleans up."""
     if not world.server.is_up:
         return
     for name in world.server.children(_IDS) or []:
@@ -39,7 +39,7 @@ def registration_deleted(world: SimWorld, _rng: Random) -> None:
 
 
 def registration_left(world: SimWorld, rng: Random) -> None:
-    """The registration of another session turns up, as after an election that missed it, and never goes by itself."""
+    """Create the registration of another session, as after an election that missed it; it never goes by itself."""
     number = rng.randrange(3)
     path = f"{_IDS}/{FIRST_NODE_ID + number}"
     if not world.server.is_up or path in world.server.nodes:

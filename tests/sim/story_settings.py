@@ -1,4 +1,4 @@
-"""The parts of stories in which brokers are configured anew: each change takes a restart of the broker."""
+"""Actions that configure brokers anew: each change takes a restart of the broker."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,7 +18,7 @@ _COMES_AFTER_S: Final = 0.3
 _RETURNS_AFTER_S: Final = 15.0
 _COMES_SILENT_AFTER_S: Final = 7.5
 _OTHERS_RETURN_AFTER_S: Final = 3.0
-_DIES_UNHEARD_AFTER_S: Final = 11.0
+_DIES_UNANSWERED_AFTER_S: Final = 11.0
 _DIFFERENT: Final = (
     ("num.partitions", "7"),
     ("request.timeout.ms", "20000"),
@@ -37,7 +37,7 @@ _ALLOWS_AFTER_S: Final = 20.0
 
 
 def protocol_raised(world: SimWorld, _rng: Random) -> None:
-    """The next step of a rolling upgrade: one more broker comes back with the protocol version of its release."""
+    """Take the next step of a rolling upgrade: one more broker comes back with the protocol version of its release."""
     brokers = world.cluster.brokers.values()
     behind = [broker for broker in brokers if broker.configured[PROTOCOL] != broker.newest_protocol]
     if behind:
@@ -46,14 +46,14 @@ def protocol_raised(world: SimWorld, _rng: Random) -> None:
 
 
 def protocol_lowered(world: SimWorld, rng: Random) -> None:
-    """An operator starts a broker with an outdated file."""
+    """Start a broker with an outdated file."""
     broker = rng.choice(list(world.cluster.brokers.values()))
     broker.configured[PROTOCOL] = rng.choice(("2.7-IV2", "2.8-IV1"))
     _restart(broker)
 
 
 def setting_differs(world: SimWorld, rng: Random) -> None:
-    """A broker comes back with another value than the others."""
+    """Let a broker come back with another value than the others."""
     broker, (name, value) = rng.choice(list(world.cluster.brokers.values())), rng.choice(_DIFFERENT)
     if broker.configured.pop(name, None) is None:
         broker.configured[name] = value
@@ -61,17 +61,17 @@ def setting_differs(world: SimWorld, rng: Random) -> None:
 
 
 def switch_moves(world: SimWorld, rng: Random) -> None:
-    """Another broker is the one whose file turns unclean elections off: it has said the contrary when it comes back.
+    """Turn unclean elections off in the file of another broker, which last answered that it allows them.
 
     Then it is the only live replica of a partition, and not in the ISR. Either it was down, or it has fetched nothing
-    and bounces; in some stories an instance starts beside it, with what brokers said before on its disk.
+    and bounces; in some stories an instance starts meanwhile, with the earlier answers of brokers on its disk.
     """
     clean = world.cluster.brokers[world.options.only_clean]
     followers = _followers(world, clean)
     if not followers:
         return
     key, next_one = rng.choice(followers)
-    world.desk.files_allow(allowed=True)
+    world.admin_client.files_allow(allowed=True)
     clean.configured[UNCLEAN] = "true"
     next_one.is_stuck = bounces = rng.random() < 0.5
     next_one.crash(expires_after_s=0.05)
@@ -82,7 +82,7 @@ def switch_moves(world: SimWorld, rng: Random) -> None:
 
 
 def _followers(world: SimWorld, but: SimBroker) -> list[tuple[Key, SimBroker]]:
-    """The live replicas that do not lead, without those on this broker, each with its partition."""
+    """The live replicas that do not lead, without the ones on this broker, each with its partition."""
     partitions = world.oracle.zookeeper.history.partitions
     found = [
         (key, world.cluster.brokers.get(number))
@@ -95,7 +95,7 @@ def _followers(world: SimWorld, but: SimBroker) -> list[tuple[Key, SimBroker]]:
 
 
 def _leave_alone(world: SimWorld, rng: Random, key: Key, last: SimBroker) -> None:
-    """All other replicas die, and this broker comes with the switch turned off."""
+    """Kill all other replicas, and start this broker with unclean elections turned off."""
     last.configured[UNCLEAN] = "false"
     others_die(world, key, last, return_after_s=_RETURNS_AFTER_S)
     if rng.random() < 0.4:
@@ -118,22 +118,22 @@ def _comes(broker: SimBroker) -> None:
         restart(broker)
 
 
-def switch_dies_unheard(world: SimWorld, rng: Random) -> None:
-    """The only member of an ISR comes back with unclean elections turned off, and dies before anybody has heard it.
+def switch_dies_before_its_answer(world: SimWorld, rng: Random) -> None:
+    """Let the only member of an ISR come back with unclean elections turned off, and die before any instance knows it.
 
-    Every other broker allows them, and has said so. It answers nobody until it has returned once more.
+    Every other broker allows them, and has answered so. This broker answers no instance until it has returned again.
     """
     clean = world.cluster.brokers[world.options.only_clean]
     followers = _followers(world, clean)
     if not followers:
         return
     key, last = rng.choice(followers)
-    world.desk.files_allow(allowed=True)
+    world.admin_client.files_allow(allowed=True)
     clean.configured[UNCLEAN] = "true"
     later(world, _MOVES_AFTER_S, _restart, clean)
     later(world, _ALONE_AFTER_S, partial(others_die, world, key, last, return_after_s=_OTHERS_RETURN_AFTER_S))
     later(world, _COMES_SILENT_AFTER_S, _comes_silent, last)
-    later(world, _DIES_UNHEARD_AFTER_S, _dies_forbidding, last)
+    later(world, _DIES_UNANSWERED_AFTER_S, _dies_forbidding, last)
     later(world, _RETURNS_AFTER_S, _speaks_again, last)
 
 
@@ -149,7 +149,7 @@ def _speaks_again(broker: SimBroker) -> None:
 
 
 def forbidden_setting(world: SimWorld, rng: Random) -> None:
-    """A broker comes back with a setting with which no instance must lead, and dies: it holds until the broker returns.
+    """Let a broker come back with a setting with which no instance must lead, and die: the setting still counts.
 
     The broker returns without the setting after a while, and at the latest when faults end.
     """
@@ -157,7 +157,7 @@ def forbidden_setting(world: SimWorld, rng: Random) -> None:
     if serving:
         broker = rng.choice(serving)
         broker.configured.update(dict([rng.choice(FORBIDDEN)]))
-        world.desk.forbade.add(broker.id)
+        world.admin_client.forbade.add(broker.id)
         _restart(broker)
         later(world, rng.choice(_FORBIDS_S), _dies_forbidding, broker)
         later(world, _ALLOWS_AFTER_S, allow_again, world, broker)
@@ -169,18 +169,18 @@ def _dies_forbidding(broker: SimBroker) -> None:
 
 
 def allow_again(world: SimWorld, broker: SimBroker) -> None:
-    """Take the settings out of the file with which no instance must lead, and start the broker if it has or had them.
+    """Remove the settings with which no instance must lead, and start the broker if it has or had them.
 
-    A broker that an operator gave up returns, too: otherwise nobody could lead ever again. So does one that was back
-    without the settings and died, because an instance may not have heard it in between.
+    A broker that an operator gave up returns, too: otherwise no instance could ever lead again. So does a broker that
+    was back without the settings and died, because an instance may not have its answer from in between.
     """
     running = broker.life.configured if broker.life is not None else {}
-    is_dead = broker.id in world.desk.forbade and not broker.is_running
+    is_dead = broker.id in world.admin_client.forbade and not broker.is_running
     if not is_dead and not any(name in broker.configured or name in running for name, _ in FORBIDDEN):
         return
     for name, _ in FORBIDDEN:
         broker.configured.pop(name, None)
-    world.desk.buried.discard(broker.id)
+    world.admin_client.dead_for_good.discard(broker.id)
     if broker.is_running:
         _restart(broker)
     else:
@@ -188,7 +188,7 @@ def allow_again(world: SimWorld, broker: SimBroker) -> None:
 
 
 def delete_while_unknown(world: SimWorld, rng: Random) -> None:
-    """A topic is to be deleted while no broker has said whether topics may be."""
+    """Mark a topic for deletion while no broker has answered whether topics may be deleted."""
     if topics := existing(world):
         delete_now(world, rng.choice(topics))
 
@@ -204,7 +204,7 @@ SETTINGS_ACTS: Final[Mapping[str, Callable[[SimWorld, Random], None]]] = {
     "protocol_lowered": protocol_lowered,
     "setting_differs": setting_differs,
     "switch_moves": switch_moves,
-    "switch_dies_unheard": switch_dies_unheard,
+    "switch_dies_unheard": switch_dies_before_its_answer,  # the kind is in the plans of seeds, so it keeps its name
     "forbidden_setting": forbidden_setting,
     "delete_while_unknown": delete_while_unknown,
 }

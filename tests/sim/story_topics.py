@@ -1,4 +1,4 @@
-"""The parts of stories that are calls for topics: created, extended and deleted, right or wrong, alone or in a race."""
+"""Calls for topics: created, extended and deleted, valid and invalid, alone and in a race."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from controllerd.core.model import BrokerId
 from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.scram import ScramChange, ScramCredential
 from controllerd.core.topic_creation import DEFAULT_COUNT, TopicRequest
-from tests.sim.admin_desk import TOPICS
+from tests.sim.admin_client import TOPICS
 from tests.sim.oracle_calls import UNDERSTOOD_SINCE
 from tests.sim.plan import STORY_S
 from tests.sim.story_admin import Act, break_something, existing, later
-from tests.sim.topic_desk import CLIENT, USER
+from tests.sim.topic_client import CLIENT, USER
 from tests.sim.world import SimWorld
 
 NAMES: Final = ("c0", "c1", "c2", "c3", "c.4", "c_4")
-"""Few, so that they come again; the last two collide."""
-_NOBODY: Final = 99
+"""Few names, so that they are used again; the last two collide."""
+_UNKNOWN: Final = 99
 _RATE: Final = "controller_mutation_rate"
 _RATES: Final = ("0.05", "1", "20", None, "much")
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -29,7 +29,7 @@ _LOOKS_EVERY_S: Final = 2.0
 Replicas = tuple[BrokerId, ...]
 
 
-# -- what is wanted ----------------------------------------------------------------------------------------------------
+# -- arguments of calls ------------------------------------------------------------------------------------------------
 
 
 def _brokers(world: SimWorld, rng: Random, count: int) -> Replicas:
@@ -47,7 +47,7 @@ def _bad_replicas(world: SimWorld, rng: Random) -> Replicas:
 
 
 def _topic(world: SimWorld, rng: Random, name: str) -> TopicRequest:
-    """Mostly something that can be had."""
+    """Draw a topic, mostly a valid one."""
     dice, configs = rng.random(), _configs(rng)
     if dice < 0.65:
         return TopicRequest(name, rng.choice((DEFAULT_COUNT, 1, 2, 3)), _factor(world, rng), configs=configs)
@@ -84,7 +84,7 @@ def _growth(world: SimWorld, rng: Random, topic: str) -> GrowthRequest:
 
 
 def _named(world: SimWorld, rng: Random) -> str:
-    """A topic that is there, as a rule."""
+    """Draw a topic, mostly an existing one."""
     topics = existing(world)
     return rng.choice(topics) if topics and rng.random() < 0.9 else rng.choice(NAMES)
 
@@ -93,26 +93,26 @@ def _named(world: SimWorld, rng: Random) -> str:
 
 
 def create_by_call(world: SimWorld, rng: Random) -> None:
-    """CreateTopics for a few topics, new ones and others, right and wrong."""
+    """Send CreateTopics for a few topics, new ones and others, valid and invalid."""
     names = rng.sample(NAMES, rng.choice((1, 1, 2, 3)))
     if rng.random() < 0.15:
         names.append(rng.choice(sorted(world.topics)))
     wanted = [_topic(world, rng, name) for name in dict.fromkeys(names)]
     validates = rng.random() < 0.12
-    world.do(world.topic_desk.create(wanted, validates=validates, attempts=rng.choice((1, 4))))
+    world.do(world.topic_client.create(wanted, validates=validates, attempts=rng.choice((1, 4))))
 
 
 def create_twice(world: SimWorld, rng: Random) -> None:
-    """Two people want different topics of one name at the same time."""
+    """Let two clients create different topics of one name at the same time."""
     name = rng.choice(NAMES)
     for _ in range(2):
-        world.do(world.topic_desk.create([_topic(world, rng, name)]))
+        world.do(world.topic_client.create([_topic(world, rng, name)]))
 
 
 def create_against_outsider(world: SimWorld, rng: Random) -> None:
-    """A broker creates the same topic, or somebody writes a configuration for it, at about the same time."""
+    """Let a broker create the same topic, or a tool write a configuration for it, at about the same time."""
     name = rng.choice(NAMES)
-    world.do(world.topic_desk.create([_topic(world, rng, name)], attempts=2))
+    world.do(world.topic_client.create([_topic(world, rng, name)], attempts=2))
     later(world, rng.choice(_SOON), rng.choice((_create_now, _configure_now)), world, rng, name)
 
 
@@ -123,21 +123,21 @@ def _create_now(world: SimWorld, rng: Random, name: str) -> None:
 
 def _configure_now(world: SimWorld, rng: Random, name: str) -> None:
     if world.server.is_up:
-        world.desk.allow_unclean(f"topics/{name}", allowed=False)
+        world.admin_client.allow_unclean(f"topics/{name}", allowed=False)
 
 
 def grow_by_call(world: SimWorld, rng: Random) -> None:
-    """CreatePartitions for a topic or two."""
+    """Send CreatePartitions for a topic or two."""
     names = {_named(world, rng) for _ in range(rng.choice((1, 1, 2)))}
     wanted = [_growth(world, rng, name) for name in sorted(names)]
     validates = rng.random() < 0.12
-    world.do(world.topic_desk.grow(wanted, validates=validates, attempts=rng.choice((1, 4))))
+    world.do(world.topic_client.grow(wanted, validates=validates, attempts=rng.choice((1, 4))))
 
 
 def grow_against_outsider(world: SimWorld, rng: Random) -> None:
-    """A broker extends the same topic at about the same time."""
+    """Let a broker extend the same topic at about the same time."""
     name = _named(world, rng)
-    world.do(world.topic_desk.grow([_growth(world, rng, name)]))
+    world.do(world.topic_client.grow([_growth(world, rng, name)]))
     later(world, rng.choice(_SOON), _grow_now, world, rng, name)
 
 
@@ -148,55 +148,55 @@ def _grow_now(world: SimWorld, rng: Random, name: str) -> None:
 
 
 def delete_by_call(world: SimWorld, rng: Random) -> None:
-    """DeleteTopics, of topics that are there or not, and perhaps once more."""
+    """Send DeleteTopics, of topics that exist or not, and perhaps once more."""
     names = sorted({_named(world, rng) for _ in range(rng.choice((1, 1, 2)))})
-    world.do(world.topic_desk.delete(names, attempts=rng.choice((1, 4))))
+    world.do(world.topic_client.delete(names, attempts=rng.choice((1, 4))))
     if rng.random() < 0.2:
-        world.do(world.topic_desk.delete(names))
+        world.do(world.topic_client.delete(names))
 
 
 def recreate_by_call(world: SimWorld, rng: Random) -> None:
-    """A topic is deleted, and one of its name wanted until it is there."""
+    """Delete a topic, and try to create one of its name until that succeeds."""
     world.do(_recreated(world, rng, _named(world, rng)))
 
 
 async def _recreated(world: SimWorld, rng: Random, name: str) -> None:
-    await world.topic_desk.delete([name], attempts=3)
+    await world.topic_client.delete([name], attempts=3)
     wanted = TopicRequest(name, rng.choice((1, 2)), _factor(world, rng))
-    while world.loop.time() < STORY_S and not await world.topic_desk.create([wanted]):  # noqa: ASYNC110  # virtual time
+    while world.loop.time() < STORY_S and not await world.topic_client.create([wanted]):  # noqa: ASYNC110  # virtual time
         await asyncio.sleep(_LOOKS_EVERY_S)
 
 
 def mutation_quota(world: SimWorld, rng: Random) -> None:
-    """Somebody limits how many partitions may be created and deleted, or lifts the limit, or writes nonsense."""
+    """Set, remove or garble a quota of partition creations and deletions."""
     entity = rng.choice((f"users/{USER}", f"users/{USER}/clients/{CLIENT}", f"clients/{CLIENT}", "users/<default>"))
     rate = rng.choice(_RATES)
-    world.topic_desk.judge.has_quota = True
-    world.desk.configure(entity, {} if rate is None else {_RATE: rate})
+    world.topic_client.judge.has_quota = True
+    world.admin_client.configure(entity, {} if rate is None else {_RATE: rate})
 
 
 def credentials(world: SimWorld, rng: Random) -> None:
-    """AlterUserScramCredentials of a user who may have a quota."""
+    """Send AlterUserScramCredentials of a user who may have a quota."""
     new = ScramCredential(_MECHANISM, rng.choice((4096, 4096, 1)), b"salt", rng.randbytes(8))
     change = ScramChange((_MECHANISM,)) if rng.random() < 0.3 else ScramChange(upsertions=(new,))
-    world.do(world.topic_desk.change_credentials({USER: change}))
+    world.do(world.topic_client.change_credentials({USER: change}))
 
 
-# -- in the middle of it -----------------------------------------------------------------------------------------------
+# -- faults during calls -----------------------------------------------------------------------------------------------
 
 
 def trouble_while_creating(world: SimWorld, rng: Random) -> None:
-    """Something breaks while topics are created: between the write and their start, for example."""
+    """Cause a fault while topics are created: between the write and their start, for example."""
     wanted = [_topic(world, rng, name) for name in rng.sample(NAMES, rng.choice((1, 3)))]
-    world.do(world.topic_desk.create(wanted, attempts=rng.choice((1, 3))))
+    world.do(world.topic_client.create(wanted, attempts=rng.choice((1, 3))))
     later(world, rng.uniform(0.0, 0.04), break_something, world, rng)
 
 
 def trouble_while_growing(world: SimWorld, rng: Random) -> None:
-    """Something breaks while partitions are added."""
+    """Cause a fault while partitions are added."""
     name = _named(world, rng)
     total = len(world.topics.get(name, ())) + rng.choice((1, 2))
-    world.do(world.topic_desk.grow([GrowthRequest(name, total)], attempts=rng.choice((1, 3))))
+    world.do(world.topic_client.grow([GrowthRequest(name, total)], attempts=rng.choice((1, 3))))
     later(world, rng.uniform(0.0, 0.04), break_something, world, rng)
 
 
@@ -216,4 +216,4 @@ TOPIC_ACTS: Final[Mapping[str, Act]] = {
         trouble_while_growing,
     )
 }
-"""By the kind of the action."""
+"""The functions by the kind of the action."""

@@ -1,4 +1,4 @@
-"""The parts of stories in which a reassignment waits, and leaders die meanwhile: of it, or of a topic to be deleted."""
+"""Actions in which a reassignment waits while leaders die, of its topic or of a topic to be deleted."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,22 +19,22 @@ _TRIES_AGAIN_AFTER_S: Final = 1.0
 
 
 def leader_dies_while_waiting(world: SimWorld, rng: Random) -> None:
-    """A new replica does not catch up, the topic is to be deleted, and the leader of another partition dies."""
+    """Let a new replica lag, mark the topic for deletion, and kill the leader of another partition."""
     moves = [(key, broker) for key in _keys(world, least=2) for broker in _free(world, key)]
     if not moves:
         return
     key, late = rng.choice(moves)
     late.is_stuck = True
     later(world, _CATCHES_UP_AFTER_S, setattr, late, "is_stuck", False)
-    world.desk.reassign({key: [*(_partition(world, key).replicas or ()), late.id]})
+    world.admin_client.reassign({key: [*(_partition(world, key).replicas or ()), late.id]})
     later(world, _DELETES_AFTER_S, delete_now, world, key[0])
     later(world, _DIES_AFTER_S, _leader_dies, world, rng, key)
 
 
 def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
-    """The only target of a reassignment does not catch up, and all other replicas die: it leads uncleanly.
+    """Let the only target of a reassignment lag, and kill all other replicas: it leads uncleanly.
 
-    The brokers that died come back much later. Until then no broker starts that would make somebody look. When they
+    The killed brokers come back much later. Until then no broker starts that would trigger an election. When they
     come back, the topic allows unclean elections no longer than the default does.
     """
     moves = [(key, broker) for key in _keys(world) for broker in _free(world, key)]
@@ -43,22 +43,22 @@ def target_leads_uncleanly(world: SimWorld, rng: Random) -> None:
     key, late = rng.choice(moves)
     late.is_stuck = True
     later(world, _CATCHES_UP_AFTER_S, setattr, late, "is_stuck", False)
-    world.desk.allow_unclean(f"topics/{key[0]}", allowed=True)
-    world.desk.reassign({key: [late.id]})
+    world.admin_client.allow_unclean(f"topics/{key[0]}", allowed=True)
+    world.admin_client.reassign({key: [late.id]})
     later(world, _DIES_AFTER_S, partial(others_die, world, key, late, return_after_s=_RETURNS_AFTER_S))
     later(world, _DIES_AFTER_S + _RETURNS_AFTER_S, _follow_the_default, world, key[0])
 
 
 def _follow_the_default(world: SimWorld, topic: str) -> None:
-    """The topic has no value of its own any more, as soon as anybody can write that."""
+    """Remove the topic's own value as soon as ZooKeeper can be written to."""
     if not world.server.is_up:
         later(world, _TRIES_AGAIN_AFTER_S, _follow_the_default, world, topic)
     elif topic in existing(world):
-        world.desk.allow_unclean(f"topics/{topic}", allowed=None)
+        world.admin_client.allow_unclean(f"topics/{topic}", allowed=None)
 
 
 def others_die(world: SimWorld, key: Key, but: SimBroker, *, return_after_s: float) -> None:
-    """All brokers with a replica of the partition die, without this one, and come back later."""
+    """Kill all brokers with a replica of the partition but this one, and start them again later."""
     for number in _partition(world, key).replicas or ():
         broker = world.cluster.brokers.get(number)
         if broker is not None and broker is not but and broker.is_running and not broker.is_paused:
@@ -77,7 +77,7 @@ def _partition(world: SimWorld, key: Key) -> PartitionHistory:
 
 
 def _free(world: SimWorld, key: Key) -> list[SimBroker]:
-    """Return the running brokers without a replica of the partition."""
+    """The running brokers without a replica of the partition."""
     replicas = _partition(world, key).replicas
     brokers = world.cluster.brokers.values()
     return [each for each in brokers if replicas and each.is_running and each.id not in replicas]

@@ -1,4 +1,4 @@
-"""The decoder of the simulated brokers reads what kio reads, and its answers are what the product expects."""
+"""The decoder of the simulated brokers agrees with kio, and the product can read the brokers' responses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -123,7 +123,7 @@ def test_it_reads_what_kio_reads(request_: ControlRequest, version: int) -> None
         )
 
 
-def _plain(row: frames.Told, api: int) -> tuple[object, ...]:
+def _plain(row: frames.PartitionRow, api: int) -> tuple[object, ...]:
     if api == frames.STOP_REPLICA:
         return (row.topic, row.partition, row.leader_epoch, row.delete)
     state = (row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.partition_epoch)
@@ -174,11 +174,11 @@ def test_the_product_reads_its_answers(request_: ControlRequest, version: int) -
 
 
 @pytest.mark.parametrize("version", [0, 3])
-def test_the_product_reads_which_versions_there_are(version: int) -> None:
+def test_the_product_reads_the_version_ranges(version: int) -> None:
     content = frames.api_versions_answer(3, version, frames.SPOKEN)[4:]
     assert decode_api_versions(content[4:], flexible=version == 3) == frames.SPOKEN
 
 
 @pytest.mark.parametrize("release", frames.RELEASES)
-def test_the_product_tells_the_release_of_a_broker_by_what_it_speaks(release: tuple[int, int]) -> None:
+def test_the_product_detects_the_release_of_a_broker_by_its_api_versions(release: tuple[int, int]) -> None:
     assert release_of(frames.spoken_on(release)) == release

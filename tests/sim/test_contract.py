@@ -1,7 +1,8 @@
 """One sequence of operations, three ZooKeepers: the real server, the simulated one, and the fake of the unit tests.
 
 Hypothesis makes the sequences; the production classes (``ZooKeeperSession`` and ``KazooZooKeeper``) carry them out on
-the real and on the simulated server, with the same bytes on the wire. Compared is whatever the production code can see:
+the real and on the simulated server, with the same bytes on the wire. Everything that the production code can see is
+compared:
 versions, codes and the index of the operation that failed, data, owners, children, which watch fired with what and in
 which order, and the order of czxids.
 """
@@ -19,7 +20,18 @@ from hypothesis import strategies as st
 from kazoo.protocol.states import Callback
 
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
-from controllerd.zk.access import Aborted, Check, Committed, Create, Delete, Fired, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.access import (
+    Aborted,
+    CheckVersion,
+    Committed,
+    Create,
+    Delete,
+    Fired,
+    Operation,
+    SetData,
+    Znode,
+    ZooKeeper,
+)
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.driver import THREADED, KazooDriver
 from controllerd.zk.multiread import MultiRead, SetWatches
@@ -33,7 +45,7 @@ from tests.zk.world import Events
 
 pytestmark = [
     pytest.mark.zookeeper,
-    # kazoo's threads draw their jitter whenever they please, also while Hypothesis makes a sequence.
+    # kazoo's threads draw their jitter at any time, also while Hypothesis makes a sequence.
     pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
 ]
 
@@ -41,43 +53,43 @@ SESSION_MS = 20_000
 WHO = ("ours", "theirs")
 FEW = ("a", "b", "a/c", "a/d", "b/e")
 MANY = (*FEW, *(f"m{number}" for number in range(14)))
-"""More than are read one by one."""
+"""More names than are read one by one."""
 NUMBERED = ("s", "a", "a/s", "a/c", "b/")
-"""What names begin with to which the server appends a number; some are znodes themselves, one is empty."""
+"""Prefixes of sequential znodes; some are znodes themselves, one is empty."""
 Seen = list[object]
 
 
-# What is done
+# operations
 
 
 class Commit(NamedTuple):
-    """Transactions, two in flight."""
+    """Commit transactions, two in flight."""
 
     transactions: list[list[Operation]]
 
 
 class Read(NamedTuple):
-    """Data of many."""
+    """Read the data of many znodes."""
 
     names: tuple[str, ...]
 
 
 class Watch(NamedTuple):
-    """Data of many, and their watches."""
+    """Read the data of many znodes with watches."""
 
     names: tuple[str, ...]
     absent_too: bool
 
 
 class Children(NamedTuple):
-    """The names below; the empty name is the root of the sequence."""
+    """Read the names below a znode; the empty name is the root of the sequence."""
 
     name: str
     watch: bool
 
 
 class Mark(NamedTuple):
-    """Remember how far the server is."""
+    """Remember the zxid of the server."""
 
 
 class Rewatch(NamedTuple):
@@ -88,7 +100,7 @@ class Rewatch(NamedTuple):
 
 
 class Acls(NamedTuple):
-    """Whether everybody may."""
+    """Read whether all sessions may do everything."""
 
     names: tuple[str, ...]
 
@@ -108,7 +120,7 @@ _operation = st.one_of(
     st.builds(SetData, _name, _data, _version),
     st.builds(Delete, _name, _version),
     st.builds(Create, _name, st.one_of(st.none(), _data), st.booleans()),
-    st.builds(Check, _name, _version),
+    st.builds(CheckVersion, _name, _version),
     st.builds(SetData, _few, _data, st.just(-1)),
     st.builds(Delete, _few, st.just(-1)),
     st.builds(Create, st.sampled_from(NUMBERED), _data, st.booleans(), st.just(True)),
@@ -154,7 +166,9 @@ def _is_plain(commit: Commit) -> bool:
 
 def _each_written_once(operations: list[Operation]) -> bool:
     paths = [
-        operation.path for operation in operations if not isinstance(operation, Check) and not _is_numbered(operation)
+        operation.path
+        for operation in operations
+        if not isinstance(operation, CheckVersion) and not _is_numbered(operation)
     ]
     return len(paths) == len(set(paths))
 
@@ -164,7 +178,7 @@ def _is_numbered(operation: Operation) -> bool:
 
 
 scripts = _scripts(_any_act, _BEGINNING)
-# The fake knows no SetWatches, no watch on the children of what is deleted, no ephemeral parents, and of a znode
+# The fake implements no SetWatches, no watch on the children of a deleted znode, no ephemeral parents, and of a znode
 # that one transaction writes twice only the last version.
 _plain_children = st.builds(Children, st.just(""), st.booleans())
 plain_scripts = _scripts(st.one_of(_commit.filter(_is_plain), _write, _plain_read, _plain_children), _BEGINNING[:2])
@@ -173,39 +187,39 @@ plain_scripts = _scripts(st.one_of(_commit.filter(_is_plain), _write, _plain_rea
 _NUMBERED = Create("a/s", b"", sequential=True)
 NUMBERS: Script = [
     *_BEGINNING[:2],
-    ("ours", Commit([[_NUMBERED, _NUMBERED], [Delete("a/c"), _NUMBERED], [_NUMBERED, Check("none", 0)]])),
+    ("ours", Commit([[_NUMBERED, _NUMBERED], [Delete("a/c"), _NUMBERED], [_NUMBERED, CheckVersion("none", 0)]])),
     ("theirs", Commit([[_NUMBERED], [Create("a/c", b"", sequential=True)], [Delete("a/s0000000002"), _NUMBERED]])),
 ]
-"""Several in one transaction, after a deletion, after a refusal, beside a znode without a number."""
+"""Several sequential creates in one transaction, after a deletion, after a refusal, beside a plain create."""
 
 
-# Where it is done
+# the servers
 
 
-class Party(Protocol):
-    """One session."""
+class SessionUnderTest(Protocol):
+    """One session of a compared server."""
 
     fired: list[tuple[str, Fired]]
 
     @property
     def zk(self) -> ZooKeeper:
-        """What is compared."""
+        """The interface that is compared."""
         ...
 
     async def settle(self) -> None:
-        """Every watch that has fired by now has been told."""
+        """Wait until every fired watch was delivered."""
         ...
 
     async def leave(self) -> None:
-        """Go, and come back as somebody else."""
+        """Close the session and open another one."""
         ...
 
     async def mark(self, path: str) -> None:
-        """Remember how far the server is."""
+        """Remember the zxid of the server."""
         ...
 
     async def rewatch(self, existing: list[str], missing: list[str]) -> None:
-        """SetWatches since the mark."""
+        """Send SetWatches since the mark."""
         ...
 
 
@@ -227,13 +241,13 @@ class Client:
         return self
 
     async def settle(self) -> None:
-        """A watch comes before the answer of a later read, and kazoo hands watches to one thread, in order."""
+        """Read once more: a watch comes before the response of a later read, and kazoo delivers watches in order."""
         await self.zk.read(["/"])
         handler = getattr(self.session.client, "handler", None)
         if handler is not None:
-            loop, told = asyncio.get_running_loop(), asyncio.Event()
-            handler.dispatch_callback(Callback("watch", loop.call_soon_threadsafe, (told.set,)))
-            await told.wait()
+            loop, notified = asyncio.get_running_loop(), asyncio.Event()
+            handler.dispatch_callback(Callback("watch", loop.call_soon_threadsafe, (notified.set,)))
+            await notified.wait()
 
     async def leave(self) -> None:
         """Close the session and open another one."""
@@ -242,11 +256,11 @@ class Client:
         await self.open()
 
     async def mark(self, path: str) -> None:
-        """The zxid of a MultiRead."""
+        """Remember the zxid of a MultiRead."""
         self._marked = (await self.session.ask(MultiRead([self.session.chroot + path]))).zxid
 
     async def rewatch(self, existing: list[str], missing: list[str]) -> None:
-        """With the chroot, as on the wire."""
+        """Send SetWatches with the chroot, as on the wire."""
         full = [[self.session.chroot + path for path in paths] for paths in (existing, missing)]
         await self.session.ask(
             SetWatches(self.session.client, self.zk._watcher(), self._marked, existing=full[0], missing=full[1])
@@ -263,37 +277,40 @@ class Fake:
         self.fake.on_watch = lambda path, fired: self.fired.append((path, fired))
 
     async def settle(self) -> None:
-        """Nothing is ever late."""
+        """Return at once: no watch of the fake is late."""
 
     async def leave(self) -> None:
-        """Not in a plain script."""
+        """Unused in a plain script."""
         raise AssertionError
 
     async def mark(self, path: str) -> None:
-        """Not in a plain script."""
+        """Unused in a plain script."""
         raise AssertionError
 
     async def rewatch(self, existing: list[str], missing: list[str]) -> None:
-        """Not in a plain script."""
+        """Unused in a plain script."""
         raise AssertionError
 
 
-Parties = Mapping[str, Party]
+Parties = Mapping[str, SessionUnderTest]
 
 
-# How it is done
+# runs
 
 
 @dataclass
-class Play:
-    """One sequence on one ZooKeeper, below a root of its own."""
+class ScriptRun:
+    """The run of one script on one ZooKeeper, below a root of its own."""
 
     parties: Parties
     root: str
     owners: dict[int, str] = field(default_factory=lambda: {0: "nobody"})
 
     async def run(self, script: Script) -> Seen:
-        """What everybody saw, step by step, the order in which the znodes came into being, and all names at last."""
+        """Run the script.
+
+        Return the results step by step, the creation order of the znodes, and all names at the end.
+        """
         self._meet()
         (made,) = await self.parties["ours"].zk.commit([[Create(self.root, None)]])
         assert isinstance(made, Committed)
@@ -307,49 +324,49 @@ class Play:
     async def _step(self, who: str, act: Act) -> object:
         outcome = await self._do(self.parties[who], act)
         fired = []
-        for party in self.parties.values():
-            await party.settle()
+        for session in self.parties.values():
+            await session.settle()
             fired.append(
-                [(path, kind) for path, kind in party.fired if path.startswith(f"{self.root}/") or path == self.root]
+                [(path, kind) for path, kind in session.fired if path.startswith(f"{self.root}/") or path == self.root]
             )
-            party.fired.clear()
+            session.fired.clear()
         return act, outcome, self._without_root(fired)
 
     def _without_root(self, fired: list[list[tuple[str, Fired]]]) -> object:
         return [[(path.removeprefix(self.root), kind) for path, kind in events] for events in fired]
 
-    async def _do(self, party: Party, act: Act) -> object:
+    async def _do(self, session: SessionUnderTest, act: Act) -> object:
         match act:
             case Commit(transactions):
                 placed = [[o._replace(path=self._path(o.path)) for o in operations] for operations in transactions]
-                return [_outcome(outcome) for outcome in await party.zk.commit(placed)]
+                return [_outcome(outcome) for outcome in await session.zk.commit(placed)]
             case Read(names):
-                return list(map(self._node, await party.zk.read(list(map(self._path, names)))))
+                return list(map(self._node, await session.zk.read(list(map(self._path, names)))))
             case Watch(names, absent_too):
-                nodes = await party.zk.read_and_watch(list(map(self._path, names)), absent_too=absent_too)
+                nodes = await session.zk.read_and_watch(list(map(self._path, names)), absent_too=absent_too)
                 return list(map(self._node, nodes))
             case Children(name, watch):
-                found = await party.zk.children(self._path(name) if name else self.root, watch=watch)
+                found = await session.zk.children(self._path(name) if name else self.root, watch=watch)
                 return sorted(found) if found is not None else None
             case Acls(names):
-                return await party.zk.have_open_acl(list(map(self._path, names)))
+                return await session.zk.have_open_acl(list(map(self._path, names)))
             case Mark():
-                await party.mark(self.root)
+                await session.mark(self.root)
             case Rewatch(existing, missing):
-                await party.rewatch(list(map(self._path, existing)), list(map(self._path, missing)))
+                await session.rewatch(list(map(self._path, existing)), list(map(self._path, missing)))
             case Leave():
-                await party.leave()
+                await session.leave()
                 self._meet()
         return None
 
     def _meet(self) -> None:
-        for name, party in self.parties.items():
-            self.owners[party.zk.session_id] = name
+        for name, session in self.parties.items():
+            self.owners[session.zk.session_id] = name
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
-    def _node(self, node: Node | None) -> Any:
+    def _node(self, node: Znode | None) -> Any:
         return node and (node.data, node.version, self.owners[node.ephemeral_owner])
 
 
@@ -361,7 +378,7 @@ def _outcome(outcome: object) -> object:
 
 
 class Real:
-    """Two sessions of a real server, for all sequences."""
+    """Two sessions of a real server, for all scripts."""
 
     def __init__(self, runner: asyncio.Runner, connect: str) -> None:
         self._runner = runner
@@ -369,13 +386,13 @@ class Real:
         self._parties = {name: runner.run(Client(connect + "/contract", THREADED).open()) for name in WHO}
 
     def play(self, script: Script) -> Seen:
-        """Carry it out."""
-        return self._runner.run(Play(self._parties, f"/s{next(self._numbers)}").run(script))
+        """Run the script."""
+        return self._runner.run(ScriptRun(self._parties, f"/s{next(self._numbers)}").run(script))
 
     def close(self) -> None:
         """End the sessions."""
-        for party in self._parties.values():
-            self._runner.run(party.session.close())
+        for session in self._parties.values():
+            self._runner.run(session.session.close())
 
 
 @pytest.fixture(scope="module")
@@ -402,14 +419,14 @@ def play_simulated(script: Script) -> Seen:
     async def main() -> Seen:
         server = SimZooKeeper(loop)
         parties = {name: await Client("zk:2181/contract", SimKazoo(server, name)).open() for name in WHO}
-        return await Play(parties, "/s1").run(script)
+        return await ScriptRun(parties, "/s1").run(script)
 
     return loop.run(main())
 
 
 def play_fake(script: Script) -> Seen:
     tree = Tree()
-    return asyncio.run(Play({name: Fake(tree, number) for number, name in enumerate(WHO, 1)}, "/s1").run(script))
+    return asyncio.run(ScriptRun({name: Fake(tree, number) for number, name in enumerate(WHO, 1)}, "/s1").run(script))
 
 
 _on_a_server: Callable[[Callable[..., None]], Callable[..., None]] = settings(

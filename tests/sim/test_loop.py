@@ -1,4 +1,4 @@
-"""The loop's own promises: virtual time, one schedule per seed, order kept where asyncio keeps it, owners that die."""
+"""The guarantees of the loop: virtual time, one schedule per seed, asyncio's orders kept, owners that die."""
 
 import asyncio
 import subprocess
@@ -129,7 +129,7 @@ def test_tasks_begin_in_the_order_in_which_they_were_made(seed: int) -> None:
 
 
 class Ticker:
-    """A process that counts the virtual seconds in which it ran, and notes its end."""
+    """A process that counts the virtual seconds in which it ran, and records its end."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop = loop
@@ -194,7 +194,7 @@ def test_tasks_inherit_their_owner() -> None:
     assert run(main, 1) == "p"
 
 
-def test_whatever_is_left_vanishes_quietly() -> None:
+def test_tasks_that_are_left_vanish_quietly() -> None:
     async def stubborn() -> None:
         try:
             await asyncio.Event().wait()
@@ -237,7 +237,7 @@ async def _fail_after(seconds: float) -> None:
 
 
 async def story(loop: VirtualLoop) -> str:
-    """Sets of futures that fail together, and a task group that is cancelled: all in the order of addresses."""
+    """Run sets of futures that fail together, and a task group that is cancelled: all in the order of addresses."""
     pending: set[asyncio.Future[None]] = set()
     try:
         async with asyncio.TaskGroup() as group:
@@ -251,7 +251,7 @@ async def story(loop: VirtualLoop) -> str:
 
 
 class LoopsMade(asyncio.DefaultEventLoopPolicy):
-    """Keeps the event loops that somebody makes."""
+    """A policy that keeps the event loops that are made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -273,7 +273,7 @@ def loops() -> Iterator[LoopsMade]:
 
 
 def test_a_task_that_gathers_no_others_in_its_clean_up_leaves_no_event_loop_behind(loops: LoopsMade) -> None:
-    """``asyncio.gather`` of nothing makes an event loop where there is none, and nobody would ever close it."""
+    """``asyncio.gather`` of nothing makes an event loop where there is none, which would never be closed."""
 
     async def last() -> None:
         try:

@@ -1,4 +1,4 @@
-"""The simulated network behaves as TCP does, as far as either end can tell."""
+"""The simulated network behaves as TCP does, as far as either end can observe."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -14,7 +14,7 @@ DELAY_S = 0.01
 
 
 class Echo:
-    """A server that keeps what it gets."""
+    """A server that keeps the bytes that it gets."""
 
     def __init__(self) -> None:
         self.id = 1
@@ -38,7 +38,7 @@ class Echo:
         self.hang_ups += 1
 
 
-class Rig:
+class NetworkRig:
     """A network with one server."""
 
     def __init__(self, loop: VirtualLoop) -> None:
@@ -53,16 +53,16 @@ class Rig:
 
 
 def on_virtual_time(story: Any) -> None:
-    """Run a story that gets a rig."""
+    """Run a story that gets the network."""
 
     def main(loop: VirtualLoop) -> Coroutine[Any, Any, None]:
-        return story(Rig(loop))  # type: ignore[no-any-return]
+        return story(NetworkRig(loop))  # type: ignore[no-any-return]
 
     run(main, seed=1)
 
 
 def test_what_is_written_at_one_instant_arrives_together_and_later() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         link = await rig.open()
         link.write(b"a")
         link.write(b"b")
@@ -76,7 +76,7 @@ def test_what_is_written_at_one_instant_arrives_together_and_later() -> None:
 
 
 def test_a_link_keeps_its_order_whatever_the_delays() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         rng, spread = rig.loop.rng("delays"), Range(0.001, 0.1)
         rig.server.delay = lambda: spread.draw(rng)  # type: ignore[method-assign]
         link = await rig.open()
@@ -90,7 +90,7 @@ def test_a_link_keeps_its_order_whatever_the_delays() -> None:
 
 
 def test_an_answer_is_read_in_pieces() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         link = await rig.open()
         link.write(b"?")
         await asyncio.sleep(2 * DELAY_S)
@@ -103,7 +103,7 @@ def test_an_answer_is_read_in_pieces() -> None:
 
 
 def test_a_hang_up_ends_the_stream_after_what_was_sent_before() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         link = await rig.open()
         link.write(b"?")
         await asyncio.sleep(2 * DELAY_S)
@@ -118,7 +118,7 @@ def test_a_hang_up_ends_the_stream_after_what_was_sent_before() -> None:
 
 
 def test_a_cut_loses_what_is_under_way_in_both_directions() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         link = await rig.open()
         link.write(b"first")
         await asyncio.sleep(2 * DELAY_S)
@@ -134,7 +134,7 @@ def test_a_cut_loses_what_is_under_way_in_both_directions() -> None:
 
 
 def test_what_a_killed_instance_had_sent_arrives_before_its_hang_up() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         link = await rig.open()
         link.write(b"last words")
         rig.network.kill("one")
@@ -145,7 +145,7 @@ def test_what_a_killed_instance_had_sent_arrives_before_its_hang_up() -> None:
 
 
 def test_bytes_wait_for_a_frozen_instance() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         read: list[tuple[float, bytes]] = []
 
         async def reader() -> None:
@@ -170,7 +170,7 @@ def test_bytes_wait_for_a_frozen_instance() -> None:
 
 @pytest.mark.parametrize("willing", [False, None])
 def test_a_server_refuses_or_does_not_answer_at_all(*, willing: bool | None) -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         rig.server.willing = willing
         with pytest.raises(ConnectionRefusedError if willing is False else TimeoutError):
             async with asyncio.timeout(5):
@@ -180,8 +180,8 @@ def test_a_server_refuses_or_does_not_answer_at_all(*, willing: bool | None) -> 
     on_virtual_time(story)
 
 
-def test_nobody_at_an_address_refuses() -> None:
-    async def story(rig: Rig) -> None:
+def test_an_address_without_listener_refuses() -> None:
+    async def story(rig: NetworkRig) -> None:
         rig.network.leave(rig.server)
         with pytest.raises(ConnectionRefusedError):
             await rig.open()
@@ -190,7 +190,7 @@ def test_nobody_at_an_address_refuses() -> None:
 
 
 def test_a_blocked_way_is_blocked_for_one_instance_only() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         before = await rig.open()
         rig.network.block("one", 1)
         with pytest.raises(ConnectionResetError):
@@ -206,7 +206,7 @@ def test_a_blocked_way_is_blocked_for_one_instance_only() -> None:
 
 
 def test_frames_are_counted_and_seen_when_they_are_sent() -> None:
-    async def story(rig: Rig) -> None:
+    async def story(rig: NetworkRig) -> None:
         seen: list[tuple[str, int, int]] = []
         rig.network.on_send.append(lambda owner, broker, api: seen.append((owner, broker, api)))
         link = await rig.open()

@@ -1,82 +1,82 @@
-"""Wrong steps trip the rule about settings with which no instance must lead, and true histories do not."""
+"""Wrong steps trip the rule about settings with which no instance must lead, and correct histories do not."""
 
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from tests.sim.oracle_samples import Tale, broken_by
+from tests.sim.oracle_samples import SampleHistory, broken_by
 from tests.sim.oracle_settings import RULES
 
 AUTHORIZER: Final = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
 NONE: Final = {"authorizer.class.name": "", "zookeeper.set.acl": "false"}
-Step = Callable[[Tale], object]
+Step = Callable[[SampleHistory], object]
 
 
-def told(tale: Tale, values: dict[str, str], *, broker: int = 1, epoch: int | None = None) -> None:
-    """Tell ``a`` the settings of a broker."""
-    epoch = tale.epoch_of(broker) if epoch is None else epoch
-    tale.zookeeper.settings.told("a", broker, epoch, values)
+def answered(sample: SampleHistory, values: dict[str, str], *, broker: int = 1, epoch: int | None = None) -> None:
+    """Give ``a`` the settings of a broker."""
+    epoch = sample.epoch_of(broker) if epoch is None else epoch
+    sample.zookeeper.settings.take_answer("a", broker, epoch, values)
 
 
-def ends(tale: Tale, *, leads: bool) -> None:
+def ends(sample: SampleHistory, *, leads: bool) -> None:
     """Let ``a`` end an event."""
-    tale.zookeeper.settings.on_event_end("a", tale.time, is_active=leads)
+    sample.zookeeper.settings.on_event_end("a", sample.time, is_active=leads)
 
 
-def goes_on(tale: Tale, values: dict[str, str]) -> None:
-    told(tale, values)
-    ends(tale, leads=True)
+def goes_on(sample: SampleHistory, values: dict[str, str]) -> None:
+    answered(sample, values)
+    ends(sample, leads=True)
 
 
-def leads_when_the_broker_is_gone(tale: Tale) -> None:
-    told(tale, AUTHORIZER)
-    ends(tale, leads=False)
-    tale.die(1)
-    ends(tale, leads=True)
+def leads_when_the_broker_is_gone(sample: SampleHistory) -> None:
+    answered(sample, AUTHORIZER)
+    ends(sample, leads=False)
+    sample.die(1)
+    ends(sample, leads=True)
 
 
-def leads_after_the_answer_of_another_broker(tale: Tale) -> None:
-    told(tale, AUTHORIZER)
-    told(tale, NONE, broker=2)
-    ends(tale, leads=True)
+def leads_after_the_answer_of_another_broker(sample: SampleHistory) -> None:
+    answered(sample, AUTHORIZER)
+    answered(sample, NONE, broker=2)
+    ends(sample, leads=True)
 
 
-def gives_the_role_up(tale: Tale) -> None:
-    told(tale, AUTHORIZER)
-    ends(tale, leads=False)
+def gives_the_role_up(sample: SampleHistory) -> None:
+    answered(sample, AUTHORIZER)
+    ends(sample, leads=False)
 
 
-def leads_again_when_the_broker_returned_without(tale: Tale) -> None:
-    gives_the_role_up(tale)
-    tale.die(1)
-    tale.register(1)
-    told(tale, NONE)
-    ends(tale, leads=True)
+def leads_again_when_the_broker_returned_without(sample: SampleHistory) -> None:
+    gives_the_role_up(sample)
+    sample.die(1)
+    sample.register(1)
+    answered(sample, NONE)
+    ends(sample, leads=True)
 
 
-def the_answer_came_too_late(tale: Tale) -> None:
-    epoch = tale.epoch_of(1)
-    tale.die(1)
-    told(tale, AUTHORIZER, epoch=epoch)
-    ends(tale, leads=True)
+def the_answer_came_too_late(sample: SampleHistory) -> None:
+    epoch = sample.epoch_of(1)
+    sample.die(1)
+    answered(sample, AUTHORIZER, epoch=epoch)
+    ends(sample, leads=True)
 
 
-def its_process_starts_anew(tale: Tale) -> None:
-    told(tale, AUTHORIZER)
-    tale.zookeeper.settings.begins("a")
-    ends(tale, leads=True)
+def its_process_starts_anew(sample: SampleHistory) -> None:
+    answered(sample, AUTHORIZER)
+    sample.zookeeper.settings.begins("a")
+    ends(sample, leads=True)
 
 
 WRONG: Final[dict[str, Step]] = {
-    "an authorizer": lambda tale: goes_on(tale, AUTHORIZER),
-    "a policy class": lambda tale: goes_on(tale, {"alter.config.policy.class.name": "org.example.Policy"}),
-    "a migration": lambda tale: goes_on(tale, {"zookeeper.metadata.migration.enable": "true"}),
+    "an authorizer": lambda sample: goes_on(sample, AUTHORIZER),
+    "a policy class": lambda sample: goes_on(sample, {"alter.config.policy.class.name": "org.example.Policy"}),
+    "a migration": lambda sample: goes_on(sample, {"zookeeper.metadata.migration.enable": "true"}),
     "the broker is gone": leads_when_the_broker_is_gone,
     "another broker has none": leads_after_the_answer_of_another_broker,
 }
 RIGHT: Final[dict[str, Step]] = {
-    "no such setting": lambda tale: goes_on(tale, NONE),
+    "no such setting": lambda sample: goes_on(sample, NONE),
     "gives the role up": gives_the_role_up,
     "the broker returned without it": leads_again_when_the_broker_returned_without,
     "the answer of a life that is over": the_answer_came_too_late,

@@ -1,4 +1,4 @@
-"""The judge raises no false alarm: true stories of a whole controller, whatever goes wrong in them, break no rule."""
+"""The judge raises no false alarm: stories of a whole controller with all kinds of faults break no rule."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from controllerd.core.requests import (
 )
 from controllerd.record.fold import apply
 from controllerd.record.state import ClusterState
-from controllerd.zk.access import Check, Committed, Create, Delete, Outcome, SetData
+from controllerd.zk.access import CheckVersion, Committed, Create, Delete, SetData, TransactionOutcome
 from controllerd.zk.access import Operation as ZkOperation
 from events.admin import ControlledShutdown
 from events.base import Call, Reply
@@ -35,18 +35,18 @@ from tests.sim.oracle import (
 )
 
 WINDOW: Final = 12.0
-"""Transactions, which are the seconds of these stories: a controller handles its events at once."""
+"""In transactions, which are the seconds of these stories: a controller handles its events at once."""
 OWNER: Final = "a"
 OTHER_INSTANCE: Final = "5c0ffee0-0000-4000-8000-000000000002"
 BROKER_SESSION: Final = 99
-KINDS: Final = {Create: "create", SetData: "set", Delete: "delete", Check: "check"}
+KINDS: Final = {Create: "create", SetData: "set", Delete: "delete", CheckVersion: "check"}
 
 
 class JudgedWorld(World):
-    """A controller whose every transaction, request and call is shown to the judge."""
+    """A controller whose every transaction, request and call is reported to the judge."""
 
     def __init__(self, first: "JudgedWorld | None" = None) -> None:
-        """With a ``first`` one this is a second instance in the same cluster."""
+        """With a ``first`` world this is a second instance in the same cluster."""
         if first is None:
             super().__init__()
             self.oracle, self.owner = Oracle(window=WINDOW), OWNER
@@ -59,7 +59,7 @@ class JudgedWorld(World):
         self.send = self.channels.send
         self.channels.send = self.judged_send  # type: ignore[method-assign]
 
-    def judged_apply(self, operations: Sequence[ZkOperation], session_id: int) -> Outcome:
+    def judged_apply(self, operations: Sequence[ZkOperation], session_id: int) -> TransactionOutcome:
         outcome = self.apply(operations, session_id)
         if isinstance(outcome, Committed):
             seen = [operation_of(operation) for operation in operations]
@@ -136,7 +136,7 @@ async def test_a_story_with_a_fault_breaks_no_rule(fault: Callable[[World, int],
 
 
 def elect_a_broker(world: World) -> None:
-    """A broker's own controller takes the role, in one transaction as brokers do it."""
+    """Let a broker's own controller take the role, in one transaction as brokers do it."""
     epoch, held = world.tree.nodes["/controller_epoch"], world.tree.nodes.get("/controller")
     raised = SetData("/controller_epoch", b"%d" % (int(epoch.data or b"0") + 1), epoch.version)
     deleted = [Delete("/controller", held.version)] if held is not None else []
@@ -153,7 +153,7 @@ async def test_a_story_with_a_deposed_controller_breaks_no_rule(number: int) -> 
 
 
 async def test_the_judge_has_seen_the_story() -> None:
-    """Of a judge that sees nothing, nothing would be heard."""
+    """A judge without input would find no violation."""
     world = await judged(lambda _world, _number: None, 0)
     terms, history = world.oracle.zookeeper.terms, world.oracle.zookeeper.history
     assert [term.node_id for term in terms.values()] == [NODE_ID]
@@ -163,7 +163,7 @@ async def test_the_judge_has_seen_the_story() -> None:
 
 
 async def test_a_pair_of_instances_breaks_no_rule() -> None:
-    """The first one leads until its session is over; the second one takes the role, and a broker dies."""
+    """The first instance leads until its session expires; the second one takes the role, and a broker dies."""
     first = JudgedWorld()
     for broker in (1, 2, 3):
         first.register(broker)

@@ -1,52 +1,52 @@
-"""Wrong steps trip the rules about delegation tokens, and true histories do not."""
+"""Wrong steps trip the rules about delegation tokens, and correct histories do not."""
 
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from tests.sim.oracle_samples import LONG, TOOL_SESSION, Tale, broken_by, create, delete, document, set_
+from tests.sim.oracle_samples import LONG, TOOL_SESSION, SampleHistory, broken_by, create, delete, document, set_
 from tests.sim.oracle_seen import WALL_MS, Operation
 from tests.sim.oracle_tokens import RULES, TOKENS
 
 TOKEN: Final = f"{TOKENS}a"
 CHANGE: Final = create("/delegation_token/token_changes/token_change_0", b"a")
-Step = Callable[[Tale], object]
+Step = Callable[[SampleHistory], object]
 
 
 def token(expires_at: float, longest: float = 1e9) -> bytes:
-    """Return the content of a token that expires at this virtual time."""
+    """The content of a token that expires at this virtual time."""
     times = {"expiryTimestamp": WALL_MS + int(expires_at * 1000), "maxTimestamp": WALL_MS + int(longest * 1000)}
     return document(version=3, tokenId="a", **times)
 
 
 def issued(lives_s: float, then: Step) -> Step:
-    """A client gets a token, and long afterwards something happens."""
+    """Issue a token to a client, and take the next step long afterwards."""
 
-    def steps(tale: Tale) -> None:
-        tale.write(TOOL_SESSION, create(TOKEN, token(tale.time + lives_s)))
-        tale.time += LONG
-        then(tale)
+    def steps(sample: SampleHistory) -> None:
+        sample.write(TOOL_SESSION, create(TOKEN, token(sample.time + lives_s)))
+        sample.time += LONG
+        then(sample)
 
     return steps
 
 
 def goes(*operations: Operation) -> Step:
-    return lambda tale: tale.fenced(*operations)
+    return lambda sample: sample.fenced(*operations)
 
 
 def renewed_before(expected: int) -> Step:
-    def steps(tale: Tale) -> None:
-        tale.write(TOOL_SESSION, set_(TOKEN, token(tale.time + LONG), 0))
-        tale.fenced(delete(TOKEN, expected), CHANGE)
+    def steps(sample: SampleHistory) -> None:
+        sample.write(TOOL_SESSION, set_(TOKEN, token(sample.time + LONG), 0))
+        sample.fenced(delete(TOKEN, expected), CHANGE)
 
     return steps
 
 
-def past_its_longest_life(tale: Tale) -> None:
-    tale.write(TOOL_SESSION, create(TOKEN, token(1e6, longest=tale.time + 1.0)))
-    tale.time += LONG
-    tale.fenced(delete(TOKEN, 0), CHANGE)
+def past_its_longest_life(sample: SampleHistory) -> None:
+    sample.write(TOOL_SESSION, create(TOKEN, token(1e6, longest=sample.time + 1.0)))
+    sample.time += LONG
+    sample.fenced(delete(TOKEN, 0), CHANGE)
 
 
 WRONG: Final[dict[str, Step]] = {
@@ -59,7 +59,7 @@ WRONG: Final[dict[str, Step]] = {
 RIGHT: Final[dict[str, Step]] = {
     "an expired token": issued(1.0, goes(delete(TOKEN, 0), CHANGE)),
     "past its longest life": past_its_longest_life,
-    "a tool deletes a valid one": issued(1e6, lambda tale: tale.write(TOOL_SESSION, delete(TOKEN))),
+    "a tool deletes a valid one": issued(1e6, lambda sample: sample.write(TOOL_SESSION, delete(TOKEN))),
 }
 
 
@@ -83,6 +83,6 @@ def test_a_true_history_does_not(right: str) -> None:
     ],
 )
 def test_no_token_that_expired_long_ago_is_left_at_rest(lives_s: float, then: Step, left: set[str]) -> None:
-    tale = Tale()
-    issued(lives_s, then)(tale)
-    assert {rule for rule, _ in tale.zookeeper.tokens.at_rest(tale.time)} == left
+    sample = SampleHistory()
+    issued(lives_s, then)(sample)
+    assert {rule for rule, _ in sample.zookeeper.tokens.at_rest(sample.time)} == left

@@ -1,10 +1,10 @@
-"""The judge sees what the simulated ZooKeeper commits: sessions, fences and ephemeral znodes as they are."""
+"""The judge sees the transactions of the simulated ZooKeeper: sessions, fences and ephemeral znodes as they are."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from controllerd.zk.access import Check, Create, Delete, SetData
+from controllerd.zk.access import CheckVersion, Create, Delete, SetData
 from tests.sim.loop import VirtualLoop
 from tests.sim.oracle import Oracle, watch
 from tests.sim.oracle_samples import A_NODE, STATE, TOPIC, WINDOW, document, state, topic
@@ -13,7 +13,7 @@ from tests.sim.zk_server import SimZooKeeper
 PAYLOAD = document(version=2, brokerid=A_NODE, timestamp="1", instance="uuid-a")
 
 
-class Watched:
+class WatchedZooKeeper:
     """A simulated ZooKeeper with one elected instance, one broker, one partition, and the judge."""
 
     def __init__(self) -> None:
@@ -29,47 +29,47 @@ class Watched:
         self.zookeeper.put(TOPIC, topic({0: [1]}))
         self.elect()
         parents = [Create(f"{TOPIC}/partitions", None), Create(f"{TOPIC}/partitions/0", None)]
-        self.write(Check("/controller_epoch", 1), *parents, Create(STATE, state(1, 0, [1])))
+        self.write(CheckVersion("/controller_epoch", 1), *parents, Create(STATE, state(1, 0, [1])))
 
     def elect(self) -> None:
         self.write(SetData("/controller_epoch", b"1", 0), Create("/controller", PAYLOAD, ephemeral=True))
 
-    def write(self, *operations: Check | Create | Delete | SetData) -> None:
+    def write(self, *operations: CheckVersion | Create | Delete | SetData) -> None:
         self.zookeeper.attempt(operations, self.instance.id)
 
 
 @pytest.fixture
-def watched() -> Iterator[Watched]:
-    watched = Watched()
+def watched() -> Iterator[WatchedZooKeeper]:
+    watched = WatchedZooKeeper()
     yield watched
     watched.loop.close()
 
 
-def test_a_true_beginning_is_seen_and_trips_nothing(watched: Watched) -> None:
+def test_a_true_beginning_is_seen_and_trips_nothing(watched: WatchedZooKeeper) -> None:
     history = watched.oracle.zookeeper.history
-    assert watched.oracle.is_content
+    assert watched.oracle.is_unbroken
     assert history.live() == {1}
     assert history.partitions["t", 0].state is not None
 
 
-def test_a_write_without_fence_is_seen(watched: Watched) -> None:
+def test_a_write_without_fence_is_seen(watched: WatchedZooKeeper) -> None:
     watched.write(SetData(STATE, state(1, 1, [1]), 0))
     assert {found.id for found in watched.oracle.violations} == {"Z-01"}
 
 
-def test_what_goes_with_a_session_needs_no_fence(watched: Watched) -> None:
+def test_what_goes_with_a_session_needs_no_fence(watched: WatchedZooKeeper) -> None:
     watched.zookeeper.expire(watched.instance.id)
     watched.zookeeper.expire(watched.broker.id)
     assert "/controller" not in watched.oracle.zookeeper.history.nodes
     assert watched.oracle.zookeeper.history.live() == set()
-    assert watched.oracle.is_content
+    assert watched.oracle.is_unbroken
 
 
-def test_a_resignation_without_fence_is_seen(watched: Watched) -> None:
+def test_a_resignation_without_fence_is_seen(watched: WatchedZooKeeper) -> None:
     watched.write(Delete("/controller", 0))
     assert {found.id for found in watched.oracle.violations} == {"Z-01"}
 
 
-def test_a_refused_transaction_is_not_seen(watched: Watched) -> None:
-    watched.write(Check("/controller_epoch", 7), SetData(STATE, b"junk", 0))
-    assert watched.oracle.is_content
+def test_a_refused_transaction_is_not_seen(watched: WatchedZooKeeper) -> None:
+    watched.write(CheckVersion("/controller_epoch", 7), SetData(STATE, b"junk", 0))
+    assert watched.oracle.is_unbroken

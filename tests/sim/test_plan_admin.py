@@ -1,4 +1,4 @@
-"""Plans have requests of every kind, each kind has an act, and what seeds had before stays as it was."""
+"""Plans have requests of every kind, each kind has a function, and requests leave the rest of a plan unchanged."""
 
 from tests.sim.plan import AUDIT, Plan, plan_of
 from tests.sim.plan_admin import ADMIN, FIRST_ADMIN
@@ -35,7 +35,7 @@ def test_requests_leave_the_other_actions_and_their_numbers_alone() -> None:
 
 
 def test_about_a_quarter_of_the_stories_have_audits() -> None:
-    """The others would not show a forgotten watch if they had."""
+    """A self-audit would hide a lost watch, so that most stories have none."""
     audited = [seed for seed in range(SEEDS) if any(action.kind == AUDIT.kind for action in plan_of(seed).actions)]
 
     assert 0.15 * SEEDS < len(audited) < 0.35 * SEEDS

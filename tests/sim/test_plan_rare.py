@@ -1,4 +1,4 @@
-"""Acts that few plans have, each from a stream of its own, so that seeds keep what they had before."""
+"""Actions that few plans have, each from a stream of its own, so that the rest of a plan is unchanged."""
 
 import pytest
 
@@ -35,7 +35,7 @@ SHARES = {
     RETURN.kind: 0.08,
     RETURN_IN_NEW_SESSION: 0.08,
 }
-"""Of the stories that have the act."""
+"""Shares of the stories that have the action."""
 
 
 def test_each_of_them_has_an_act() -> None:

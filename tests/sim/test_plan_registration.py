@@ -1,4 +1,4 @@
-"""Plans have old brokers and every act on registrations, and what seeds had before stays as it was."""
+"""Plans have old brokers and every action on registrations, and these leave the rest of a plan unchanged."""
 
 from tests.sim.plan import (
     BESIDE_A_BOUNCE,

@@ -1,4 +1,4 @@
-"""Plans have calls for topics of every kind, each kind has an act, and what seeds had before stays as it was."""
+"""Plans have calls for topics of every kind, each kind has a function, and calls leave the rest of a plan unchanged."""
 
 from tests.sim.plan import AUDIT, OURS_ALONE, Action, Plan, plan_of
 from tests.sim.plan_admin import FIRST_ADMIN

@@ -1,6 +1,6 @@
-"""The simulation itself: hundreds of seeds without a broken rule, every seed that ever failed, and the same seed twice.
+"""The simulation itself: hundreds of seeds without a violation, every seed that ever failed, and the same seed twice.
 
-``make sim SEEDS=n`` plays as many as one likes.
+``make sim SEEDS=n`` plays any number of seeds.
 """
 
 import os
@@ -22,20 +22,20 @@ FAILED_ONCE = (
     *(2, 31, 35, 40, 66, 67, 82, 85, 129, 141, 212, 328, 338, 376, 1103, 1325, 1340, 1551, 3574, 4494, 4787, 5168),
     *(5400, 5466, 7108, 11436, 16630, 22636, 33141, 91030, 91110),
 )
-"""Each showed a defect, of the controller or of the model, when it was played first: before there was ``LATE``."""
+"""Each seed showed a defect, of the controller or of the model, when it was first played: before there was ``LATE``."""
 FAILED_WITH_REQUESTS = (
     *(5, 17, 20, 26, 45, 78, 79, 103, 126, 247, 268, 311, 422, 587, 641, 808, 922, 938, 1273, 1453, 1491, 2177),
     *(1410, 3379, 4090, 4689, 4980, 6479, 6760, 7221, 12702, 20185, 20322, 20528, 21150, 21331, 62090, 64047, 64707),
     *(1965, 2631, 5858, 13885, 15767, 16579, 17845),
 )
-"""The same of stories in which people ask for something."""
+"""The same for stories with requests."""
 FAILED_WITH_TOPICS = (
     *(386, 474, 701, 898, 1006, 1256, 2358, 2493, 2601, 3035, 3063, 3071, 4691, 5095, 7295, 13976, 14323, 15986),
     *(16088, 16800, 60219),
 )
-"""The same of stories in which clients create, extend and delete topics besides."""
+"""The same for stories in which clients create, extend and delete topics besides."""
 SAME = (7, 11, 20, 34)
-"""In the last two log directories fail, and partitions of several topics get new leaders at once."""
+"""In the last two stories log directories fail, and partitions of several topics get new leaders at once."""
 RUNS = 10
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +71,7 @@ def test_no_seed_that_ever_failed_fails_again_without_requests(seeds: Sequence[i
 
 
 def test_the_first_stories_break_no_rule_and_are_worth_their_time() -> None:
-    """Elections, writes and acknowledged records, or the rules would hold for want of anything that breaks them."""
+    """There are elections, writes and acknowledged records; without them no rule could be broken."""
     endings = [play(plan_of(seed)) for seed in range(AT_ONCE)]
 
     assert [ending.violations for ending in endings if ending.violations] == []
@@ -85,7 +85,7 @@ def test_the_first_stories_break_no_rule_and_are_worth_their_time() -> None:
 
 @pytest.mark.timeout(600)
 def test_the_same_seed_gives_the_same_trace_in_ten_of_ten_processes() -> None:
-    """Whatever the order of hashes and the addresses of objects. Ten interpreters start one after another."""
+    """The order of hashes and the addresses of objects do not matter. Ten interpreters start one after another."""
     hashes = {_trace_hashes(str(run)) for run in range(RUNS)}
 
     assert len(hashes) == 1
@@ -121,14 +121,14 @@ def test_a_plan_that_breaks_nothing_stays_as_it_is() -> None:
 
 
 def test_a_crash_of_the_model_is_a_failure_of_its_seed_and_not_of_the_run() -> None:
-    """A kind of action that nobody can play stands for any defect of story, model and judge."""
+    """An action of an unknown kind represents any defect of story, model and judge."""
     plan = plan_of(SAME[0])
 
     ending = play(plan.with_actions([plan.actions[0]._replace(kind="nobody_can_play_this")]))
 
     assert [found.id for found in ending.violations] == ["S-04"]
     assert "AttributeError" in ending.violations[0].evidence
-    assert any("_act" in line for line in ending.traced)  # the traceback, for whoever looks into it
+    assert any("_act" in line for line in ending.traced)  # the traceback, for the developer
 
 
 def git(tree: Path, *arguments: str) -> str:
@@ -168,7 +168,7 @@ def test_seeds_are_counted_with_the_commit_that_they_were_played_on(capsys: pyte
 
 
 def test_to_cut_down_without_a_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Otherwise hundreds of seeds would be played and nothing cut down."""
+    """Otherwise hundreds of seeds would be played without being cut down."""
     with pytest.raises(SystemExit, match="2"):
         main(["--shrink"])
 

@@ -17,18 +17,18 @@ SOON_S = 0.2
 
 
 def options(instances: int) -> Options:
-    """Three brokers, and nothing that goes wrong by chance."""
+    """Three brokers without random faults."""
     plain = replace(plan_of(0).options, breaths=0.0, loses_calls=0.0, only_clean=0)
     return replace(plain, instances=instances, brokers=3, takes=True)
 
 
 def leading(world: SimWorld) -> SimInstance | None:
-    """Return the active instance."""
+    """The active instance."""
     return next((each for each in world.instances.values() if each.is_active), None)
 
 
 def lowest_protocol(world: SimWorld) -> str:
-    """Return the protocol version on which these brokers, of several releases, agree."""
+    """The protocol version on which these brokers, of several releases, agree."""
     return min((each.configured[PROTOCOL_VERSION] for each in world.cluster.brokers.values()), key=parse_broker_version)
 
 

@@ -13,7 +13,7 @@ SOON_S = 0.01
 
 
 def test_no_server_lags_once_faults_have_ended() -> None:
-    """Or a client that stays connected to it would wait for each of its writes, however long all is quiet."""
+    """A client that stays connected to a lagging server would wait for each of its writes."""
 
     async def story(loop: VirtualLoop) -> None:
         world = SimWorld(loop, plan_of(0).options)
@@ -54,7 +54,7 @@ def test_nothing_of_a_freeze_behind_a_lagging_server_begins_after_faults_have_en
     run(story, 0)
 
 
-def test_whoever_leads_audits_its_picture_when_the_story_says_so() -> None:
+def test_the_active_instance_audits_its_context_when_the_story_says_so() -> None:
     async def story(loop: VirtualLoop) -> None:
         world = SimWorld(loop, plan_of(0).options)
         world.open()

@@ -1,4 +1,4 @@
-"""The simulated ZooKeeper when things go wrong, seen through the production session."""
+"""The simulated ZooKeeper under faults, seen through the production session."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from controllerd.errors import StoreUnavailable
-from controllerd.zk.access import Committed, Create, Delete, Fired, Node, ReplyLost, SetData
+from controllerd.zk.access import Committed, Create, Delete, Fired, ReplyLost, SetData, Znode
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import SessionState, ZooKeeperSession
 from events.base import Event
@@ -55,10 +55,10 @@ class Instance:
         return sum(isinstance(event, kind) for event in self.events.all)
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """As this process."""
+        """Run the coroutine as this process."""
         return await self._loop.spawn(self.name, work)
 
-    async def read(self, path: str) -> Node | None:
+    async def read(self, path: str) -> Znode | None:
         (node,) = await self.do(self.zk.read([path]))
         return node
 
@@ -80,7 +80,7 @@ class Stage:
         return await Instance(self.server, name).start()
 
     async def until(self, condition: Callable[[], bool], within_s: float = 60.0) -> float:
-        """Wait in virtual time; gives how long it took."""
+        """Wait in virtual time; return how long it took."""
         started = self.loop.time()
         while not condition():
             assert self.loop.time() < started + within_s, "the condition did not come true in time"
@@ -89,7 +89,7 @@ class Stage:
 
 
 def play(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
-    """The same story on a few schedules."""
+    """Play the same story on a few schedules."""
     for seed in range(5):
         loop = VirtualLoop(seed)
         loop.run(story(Stage(loop)))
@@ -327,7 +327,7 @@ def test_kazoo_may_hand_over_a_watch_after_a_later_answer() -> None:
     play(story)
 
 
-def test_observers_are_told_of_every_committed_transaction() -> None:
+def test_observers_see_every_committed_transaction() -> None:
     async def story(stage: Stage) -> None:
         one = await stage.instance()
         seen: list[Txn] = []

@@ -1,4 +1,4 @@
-"""The simulated cluster: a ZooKeeper, brokers, instances of controllerd, whoever asks for something, and the judge."""
+"""The simulated cluster: a ZooKeeper, brokers, instances of controllerd, clients, operators, and the judge."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
-from controllerd.core.broker_answers import Answer
+from controllerd.core.broker_answers import SettingsAnswer
 from controllerd.core.cluster_settings import DELETE_TOPICS, UNCLEAN, understood
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId, Features
@@ -19,7 +19,7 @@ from events.admin import ControlledShutdown, ControlledShutdownReply
 from events.base import Call
 from events.cluster import Resign, SelfAudit, Takeover
 from events.queue import EventQueue
-from tests.sim.admin_desk import AdminDesk
+from tests.sim.admin_client import AdminClient
 from tests.sim.broker import NEWEST, BrokerSettings, SimBroker
 from tests.sim.broker_cluster import SimCluster
 from tests.sim.broker_frames import RELEASE_2_8, RELEASE_3_0, RELEASES, ReleaseNumber, SimRequest
@@ -28,16 +28,16 @@ from tests.sim.loop import VirtualLoop
 from tests.sim.network import Range, SimNetwork
 from tests.sim.oracle import AtRest, InstanceAtRest, Oracle, Violation, context_differences, log_differences, watch
 from tests.sim.plan import SPEAKS_AT_S, Options
-from tests.sim.token_desk import CHECK_MS, TokenDesk
-from tests.sim.topic_desk import TopicDesk
+from tests.sim.token_client import CHECK_MS, TokenClient
+from tests.sim.topic_client import TopicClient
 from tests.sim.zk_server import ServerDown, SimSession, SimZooKeeper
 from tests.sim.zk_tree import Txn
 from wire.versions import ApiKey
 
 SAFE_SHARE: Final = 2 / 3
-"""After a pause of so much of the session time-out an instance must look who leads before it sends anything."""
+"""After a pause of this share of the session time-out an instance must validate its epoch before it sends anything."""
 WINDOW_S: Final = 4 * SESSION_S
-"""So long an instance may believe what is over: over a slow ZooKeeper, a few events of a few reads each take that."""
+"""How long an instance may act on old state: with a slow ZooKeeper, each of a few reads of a few events takes that."""
 _MIXED: Final = 0.4
 """Share of the clusters whose brokers are in the middle of a rolling upgrade."""
 _CALL_S: Final = 30.0
@@ -46,7 +46,7 @@ _HANDS: Final = "hands"
 
 
 class SimWorld:
-    """Everything of one seed. Its methods are what a story may do to it."""
+    """Everything of one seed. Its methods are the actions of a story."""
 
     def __init__(self, loop: VirtualLoop, options: Options) -> None:
         self.loop = loop
@@ -79,13 +79,13 @@ class SimWorld:
         self.instances: dict[int, SimInstance] = {}
         self.former: list[SimInstance] = []
         self.memories: dict[int, SimMemory] = {}
-        """The data directories, by the number of the instance."""
+        """The memories of the data directories, by the number of the instance."""
         self.outsiders: list[SimSession] = []
         """Sessions of brokers that won the role and keep it while they live."""
         self.topics: dict[str, list[list[int]]] = {}
-        self.desk = AdminDesk(self)
-        self.topic_desk = TopicDesk(self)
-        self.tokens: TokenDesk | None = None
+        self.admin_client = AdminClient(self)
+        self.topic_client = TopicClient(self)
+        self.tokens: TokenClient | None = None
         self.answers: dict[str, int] = {}
         self._asked_of: dict[str, tuple[SimInstance, Instance]] = {}
         self._runs = 0
@@ -95,7 +95,7 @@ class SimWorld:
     # -- beginning ---------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Brokers register, instances start."""
+        """Register the brokers and start the instances."""
         for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"):
             self.server.put(path)
         self.server.put("/cluster/id", b'{"version":"1","id":"simulated"}')
@@ -115,14 +115,14 @@ class SimWorld:
             if self.options.asks_for_deletes:
                 self._fall_silent(broker)
             broker.start()
-        self.desk.opened()
+        self.admin_client.opened()
         if self.options.has_tokens:
-            self.tokens = TokenDesk(self)
+            self.tokens = TokenClient(self)
         for number in range(self.options.instances):
             self.start_instance(number)
 
     def _fall_silent(self, broker: SimBroker) -> None:
-        """The broker says whether topics may be deleted, but not at once."""
+        """Delay the broker's answer whether topics may be deleted."""
         broker.configured[DELETE_TOPICS] = str(self.options.admin.deletes).lower()
         broker.is_silent = True
         self.loop.call_later(SPEAKS_AT_S, setattr, broker, "is_silent", False, context=self.loop.context_of(""))
@@ -134,7 +134,7 @@ class SimWorld:
         return RELEASE_3_0 if broker <= self.options.brokers_3_0 else mixed
 
     def start_instance(self, number: int) -> None:
-        """A new run of an instance, unless one exists."""
+        """Start a new run of an instance, unless one exists."""
         if number in self.instances and self.instances[number].is_alive:
             return
         if number in self.instances:
@@ -154,20 +154,20 @@ class SimWorld:
         )
 
     def _known(self) -> Remembered:
-        """What every instance knows from before the story: who has never asked the one broker cannot heed it."""
+        """The settings that every instance knows from before the story, so that it can respect each broker's."""
         only = self.options.only_clean
         own = frozenset({UNCLEAN} if self.options.is_clean_by_own else ())
-        return Remembered({BrokerId(only): Answer(0, understood({UNCLEAN: "false"}), {}, own)} if only else {})
+        return Remembered({BrokerId(only): SettingsAnswer(0, understood({UNCLEAN: "false"}), {}, own)} if only else {})
 
     def _features(self) -> Features:
-        """The behaviour that the newest controller takes for allowed."""
+        """The features of the newest protocol that the controller may use."""
         newest = max((each for each in self.instances.values() if each.instance), key=lambda each: each.epoch)
         return Features() if newest.instance is None else newest.instance.context.features
 
     def _settled_versions(self) -> dict[int, str]:
         """Return the protocol versions of the brokers that every instance has had time to ask.
 
-        A broker that was frozen lives on, but no instance knows of it again before it is registered anew.
+        A broker that was frozen lives on, but no instance knows it again before it is registered anew.
         """
         now, history = self.loop.time(), self.oracle.zookeeper.history
         return {
@@ -179,21 +179,24 @@ class SimWorld:
             and now - broker.life.since > WINDOW_S
         }
 
-    # -- what the judge is shown -------------------------------------------------------------------------------------
+    # -- reports to the judge ----------------------------------------------------------------------------------------
 
     def _committed(self, txn: Txn) -> None:
         if any(change.path == _CONTROLLER and change.op == "create" for change in txn.changes):
             self._validated(txn.session)
 
     def _read(self, session: int, paths: Sequence[str], zxid: int) -> None:
-        """What a server tells that has not come as far as the end of the pause may be as old as the pause."""
+        """Report a read. A server that lags behind the end of the pause may answer with state as old as the pause."""
         owner = self.oracle.zookeeper.owner_of(session) or ""
         self._read_brokers(owner, paths, zxid)
         if _CONTROLLER in paths and zxid >= self._thawed_at_zxid.get(owner, 0):
             self._validated(session)
 
     def _read_brokers(self, owner: str, paths: Sequence[str], zxid: int) -> None:
-        """An event of a term reads registrations in order to act on them, unless it only compares."""
+        """Report that registrations were read.
+
+        An event of a term reads them in order to act, unless it only compares.
+        """
         reader = next((each for each in self.instances.values() if each.owner == owner), None)
         if reader is None or not reader.is_active or isinstance(reader.event, SelfAudit | None):
             return
@@ -209,7 +212,7 @@ class SimWorld:
 
     def _sent(self, owner: str, broker: int, api: int) -> None:
         instance = next((each for each in self.instances.values() if each.owner == owner), None)
-        if instance is not None and api not in {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS}:  # these demand nothing
+        if instance is not None and api not in {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS}:  # these need no fence
             self.oracle.requests.on_sent(owner, broker, instance.epoch, self.loop.time())
 
     def _requested(self, broker: int, owner: str, _api: str, request: SimRequest, error: Any) -> None:
@@ -218,7 +221,7 @@ class SimWorld:
     # -- calls -------------------------------------------------------------------------------------------------------
 
     async def ask(self, call: Call[Any]) -> Any:
-        """A broker asks whom it believes to be the controller. :raises OSError: nobody answered."""
+        """Send a broker's call to the instance that it believes to be the controller. :raises OSError: no response."""
         broker = self.cluster.brokers[call.broker]  # type: ignore[attr-defined]  # every call of a broker has it
         if isinstance(call, ControlledShutdown):
             self.oracle.zookeeper.on_controlled_shutdown(broker.id)
@@ -236,14 +239,17 @@ class SimWorld:
         return reply
 
     def _refuse_without_registration(self, broker: SimBroker) -> None:
-        """Where a broker older than 3.0 looks for the controller. :raises OSError: there is nothing."""
+        """Fail as a broker older than 3.0 that looks for the controller.
+
+        :raises OSError: the controller is not registered.
+        """
         node = self.server.nodes.get(_CONTROLLER)
         holder = json.loads(node.data or b"{}").get("brokerid") if node is not None else None
         if broker.finds_controller_in_zookeeper and f"/brokers/ids/{holder}" not in self.server.nodes:
             raise ConnectionRefusedError("no registration of the controller")
 
     def _believed_by(self, broker: SimBroker) -> SimInstance | None:
-        """Whom its metadata name; a broker that was told nothing yet looks at ZooKeeper."""
+        """The controller of the broker's metadata; a broker without metadata reads ZooKeeper."""
         believed = broker.life.metadata.controller_id if broker.life is not None else None
         if believed is None or believed < FIRST_NODE_ID:
             node = self.server.nodes.get(_CONTROLLER)
@@ -276,7 +282,7 @@ class SimWorld:
             self.oracle.zookeeper.on_released(call.broker, call.broker_epoch, target.epoch)
 
     def operate(self, number: int, call: Takeover | Resign) -> None:
-        """An operator asks one instance for something."""
+        """Send an operator's request to one instance."""
         target = self.instances.get(number)
         if target is None or target.instance is None or not target.is_running:
             return
@@ -296,13 +302,13 @@ class SimWorld:
                 reply.result()
 
     def do(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Something that takes its time while the story goes on."""
+        """Run a coroutine while the story goes on."""
         self.loop.spawn(_HANDS, work)
 
     # -- processes ---------------------------------------------------------------------------------------------------
 
     def freeze(self, number: int, seconds: float) -> None:
-        """SIGSTOP, and SIGCONT after so long."""
+        """SIGSTOP, and SIGCONT after so many seconds."""
         target = self.instances.get(number)
         if target is None or not target.is_running:
             return
@@ -320,10 +326,10 @@ class SimWorld:
         self.loop.trace(f"{target.owner} thawed")
         self.loop.thaw(target.owner)
 
-    # -- the cluster's data ------------------------------------------------------------------------------------------
+    # -- the data of the cluster -------------------------------------------------------------------------------------
 
     def write_topic(self, name: str, partitions: Sequence[Sequence[int]], **fields: object) -> None:
-        """Somebody creates or changes a topic znode, as Kafka's tools do: other fields are kept."""
+        """Create or change a topic znode, as Kafka's tools do: other fields are kept."""
         path = f"/brokers/topics/{name}"
         node = self.server.nodes.get(path)
         before: Mapping[str, Any] = json.loads(node.data or b"{}") if node is not None else {}
@@ -342,7 +348,7 @@ class SimWorld:
                 self.cluster.ledger.unclean_allowed.add(name)
 
     def assignments(self, topic: str) -> list[list[int]]:
-        """What the topic znode says now."""
+        """The assignments of the topic znode."""
         node = self.server.nodes[f"/brokers/topics/{topic}"]
         try:
             found = json.loads(node.data or b"")["partitions"]
@@ -353,7 +359,7 @@ class SimWorld:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Every fault ends, and who is gone comes back."""
+        """End every fault and bring every dead process back."""
         self.is_quiet = True
         self.options.loses_calls = 0.0
         if not self.server.is_up:
@@ -372,23 +378,23 @@ class SimWorld:
             broker.heal()
             if broker.is_paused:
                 broker.resume()
-        self.desk.heal()
+        self.admin_client.heal()
 
     def revive(self) -> None:
-        """Who is gone comes back."""
+        """Start every dead process again."""
         for number in range(self.options.instances):
             self.start_instance(number)
         for broker in self.cluster.brokers.values():
-            if not broker.is_running and not broker.is_starting and broker.id not in self.desk.buried:
+            if not broker.is_running and not broker.is_starting and broker.id not in self.admin_client.dead_for_good:
                 broker.restart()
-        self.desk.give_up_the_buried()
+        self.admin_client.give_up_dead_brokers()
 
     def judge(self) -> list[Violation]:
-        """What does not hold now that all is quiet."""
+        """The rules that are broken now that the cluster is quiet."""
         return self.oracle.at_rest(self._at_rest())
 
     def _at_rest(self) -> AtRest:
-        # A process that started again knows nothing of what its predecessor was asked.
+        # A process that started again does not know the requests of its predecessor.
         gone = {name for name, (run, asked) in self._asked_of.items() if not run.is_alive or run.instance is not asked}
         return AtRest(
             time=self.loop.time(),
@@ -423,12 +429,12 @@ class SimWorld:
         )
 
     def judge_logs(self) -> list[Violation]:
-        """The invariants of the audit log, over the merged logs of all runs."""
+        """Check the invariants of the audit log, over the merged logs of all runs."""
         runs = [*self.former, *self.instances.values()]
         entries = [entry for run in runs for entry in run.audit.log]
         entries.sort(key=lambda entry: entry[0].mono_ns)
         checker = InvariantChecker()
-        found = [violation for envelope, record in entries for violation in checker.see(envelope, record)]
+        found = [violation for envelope, record in entries for violation in checker.check(envelope, record)]
         found += checker.finish()
         return [Violation(v.id, self.loop.time(), f"{v.boot} record {v.seq}: {v.evidence}") for v in found]
 

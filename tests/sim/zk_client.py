@@ -1,22 +1,22 @@
-"""kazoo's client over the simulated ZooKeeper: the same states, the same bytes, the same order, and faults on demand.
+"""A stand-in for kazoo's client over the simulated ZooKeeper: the same states, bytes and order, and faults on demand.
 
 ``SimKazoo(server, owner)`` is a ``KazooDriver``: give it to ``open_store`` or ``ZooKeeperSession`` of one simulated
 process. ``driver.client`` is the latest ``SimKazooClient`` that it made, on which faults are called::
 
-    client.cut(for_s=3.0)                    # both directions; the client is told at once
-    client.cut(for_s=3.0, silent=True)       # nobody is told: unanswered pings end it, after about 2/3 of the time-out
+    client.cut(for_s=3.0)                    # both directions; the client is notified at once
+    client.cut(for_s=3.0, silent=True)       # no notification: unanswered pings end it, after about 2/3 of the time-out
     client.lose_reply(of=MULTI, skip=1)      # the second multi from now is committed, then the connection breaks
     client.lose_request(of=MULTI)            # the next multi never reaches the server
-    client.delay_s = (0.001, 0.5)            # each way, of what is sent from now on
+    client.delay_s = (0.001, 0.5)            # each way, for all later messages
     client.watch_lag_s = 0.3                 # kazoo hands watches to another thread: they may come after later answers
-    client.replica = server.follower((0.0, 2.0))   # where it connects next time; ``cut()`` makes it do so
+    client.replica = server.follower((0.0, 2.0))   # the server of the next connection; ``cut()`` forces one
 
-Opcodes are in ``tests.sim.zk_wire``; None matches every request. What of kazoo 2.11 is copied: the states and their
-order (pending requests fail, then SUSPENDED is told, then watchers are forgotten and called with NONE; when expired,
-LOST is told first), requests queued while connecting, expiry discovered at the next connection only, a new session
-opened by itself, watchers registered with the answer, back-off between attempts, a ping every third of the time-out.
-A frozen owner neither pings nor reads; what had arrived is read after it was thawed, up to 50 ms late, because the
-thread of kazoo is not the thread of the loop.
+Opcodes are in ``tests.sim.zk_wire``; None matches every request. The client copies kazoo 2.11: the states and their
+order (pending requests fail, then SUSPENDED is notified, then watchers are dropped and called with NONE; when expired,
+LOST is notified first), requests queued while connecting, expiry discovered at the next connection only, a new session
+opened by itself, watchers registered with the answer, back-off between attempts, a ping every third of the time-out. A
+frozen owner neither pings nor reads; messages that had arrived are read after it was thawed, up to 50 ms late, because
+the thread of kazoo is not the thread of the loop.
 """
 
 from collections import deque
@@ -30,11 +30,11 @@ from kazoo.exceptions import EXCEPTIONS, ConnectionClosedError, ConnectionLoss, 
 from kazoo.protocol.serialization import CloseInstance, Exists
 from kazoo.protocol.states import KazooState, KeeperState
 
-from controllerd.zk.driver import Answer, Kazoo
+from controllerd.zk.driver import Kazoo, ReplyTarget
 from tests.sim import zk_wire as wire
 from tests.sim.loop import VirtualLoop
 from tests.sim.zk_connection import Connection
-from tests.sim.zk_link import Fault, Inbox, fault_for
+from tests.sim.zk_link import Inbox, RequestFault, fault_for
 from tests.sim.zk_server import Replica, SimZooKeeper
 from tests.sim.zk_watchers import Watchers
 
@@ -48,7 +48,7 @@ _CLOSED_STATES: Final = frozenset({KeeperState.EXPIRED_SESSION, KeeperState.AUTH
 
 
 class SimKazoo:
-    """Makes the clients of one simulated process."""
+    """The factory of the clients of one simulated process."""
 
     def __init__(self, server: SimZooKeeper, owner: str, *, delay_s: tuple[float, float] = _QUICK) -> None:
         """``delay_s`` is the least and the most that a message takes in one direction."""
@@ -59,11 +59,11 @@ class SimKazoo:
 
     @property
     def client(self) -> "SimKazooClient":
-        """The latest one."""
+        """The latest client."""
         return self.clients[-1]
 
     def make(self, hosts: str, timeout_s: float) -> Kazoo:
-        """A client with random numbers of its own."""
+        """Make a client with its own stream of random numbers."""
         rng = self.server.loop.rng(f"kazoo {self.owner} {len(self.clients)}")
         self.clients.append(SimKazooClient(self.server, self.owner, hosts, timeout_s, rng, self.delay_s))
         return self.client
@@ -77,7 +77,7 @@ class SimKazoo:
 
 
 class SimKazooClient(Watchers):
-    """What of a ``KazooClient`` is used, and its faults. See the module."""
+    """The used part of a ``KazooClient``, and its faults. See the module."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class SimKazooClient(Watchers):
         self.negotiated_timeout_s: float | None = None
         self._listeners: list[Callable[[str], object]] = []
         self._state: str = KeeperState.CLOSED
-        self._queue: deque[tuple[Any, Answer | None]] = deque()
-        self._pending: deque[tuple[Any, Answer | None, int]] = deque()
+        self._queue: deque[tuple[Any, ReplyTarget | None]] = deque()
+        self._pending: deque[tuple[Any, ReplyTarget | None, int]] = deque()
         self._link: Connection | None = None
         self._xid = 0
         self._last_zxid = 0
@@ -115,7 +115,7 @@ class SimKazooClient(Watchers):
         self._waits_for_pong = False
         self._when_stopped: Callable[[], object] | None = None
         self._is_stopped = False
-        self._faults: list[Fault] = []
+        self._faults: list[RequestFault] = []
         self._sent_until = 0.0
         self._packet_of = -1.0
         self._packet: list[bytes] = []
@@ -131,7 +131,7 @@ class SimKazooClient(Watchers):
         """Begin to connect."""
         self._loop.call_soon(self._knock, context=self._inside)
 
-    def _call(self, request: Any, async_object: Answer) -> object:
+    def _call(self, request: Any, async_object: ReplyTarget) -> object:
         if self._state == KeeperState.CLOSED:
             async_object.set_exception(ConnectionClosedError("Connection has been closed"))
         elif self._state == KeeperState.EXPIRED_SESSION:
@@ -143,7 +143,7 @@ class SimKazooClient(Watchers):
         return None
 
     def stop(self, when_stopped: Callable[[], object]) -> None:
-        """Close the session if there is a connection; either way the client is of no use afterwards."""
+        """Close the session if there is a connection; the client is unusable afterwards in any case."""
         self._is_stopped = True
         if self._state == KeeperState.CONNECTED:
             self._when_stopped = when_stopped
@@ -156,7 +156,7 @@ class SimKazooClient(Watchers):
     # Faults
 
     def cut(self, for_s: float = 0.0, *, silent: bool = False) -> None:
-        """Break the connection, what is under way is lost; no other can be had for so many seconds."""
+        """Break the connection and lose all messages on the way; no new connection is possible for so many seconds."""
         self._unreachable_until = max(self._unreachable_until, self._loop.time() + for_s)
         self._loop.trace(f"cut {self.owner} for {for_s:.6f} {silent=}")
         if silent:
@@ -165,15 +165,18 @@ class SimKazooClient(Watchers):
             self._link.break_off()
 
     def lose_reply(self, of: int | None = None, skip: int = 0, *, for_s: float = 0.0) -> None:
-        """The first request with that opcode after ``skip`` others is carried out; then the connection breaks."""
-        self._faults.append(Fault(of, skip, for_s, is_committed=True))
+        """Let the server carry out a request, and break the connection before the reply.
+
+        It is the first request with that opcode after ``skip`` others.
+        """
+        self._faults.append(RequestFault(of, skip, for_s, is_committed=True))
 
     def lose_request(self, of: int | None = None, skip: int = 0, *, for_s: float = 0.0) -> None:
-        """A request with that opcode never reaches the server: the connection breaks before."""
-        self._faults.append(Fault(of, skip, for_s, is_committed=False))
+        """Break the connection before a request with that opcode reaches the server."""
+        self._faults.append(RequestFault(of, skip, for_s, is_committed=False))
 
     def heal(self) -> None:
-        """Every fault ends; a connection that was silent breaks, so that the next one is a good one."""
+        """End every fault; a silent connection breaks, so that the next one is good."""
         self._faults.clear()
         self._unreachable_until = 0.0
         self.watch_lag_s = 0.0
@@ -189,7 +192,7 @@ class SimKazooClient(Watchers):
 
     @property
     def is_connected(self) -> bool:
-        """Whether kazoo believes to be."""
+        """Whether kazoo believes to be connected."""
         return self._link is not None and self._state == KeeperState.CONNECTED
 
     @property
@@ -205,7 +208,7 @@ class SimKazooClient(Watchers):
             self._loop.call_later(self._delay(), self._knocked, context=self._outside)
 
     def _knocked(self) -> None:
-        """At the server."""
+        """Reach the server and open a connection."""
         if self._is_stopped:
             return
         now = self._loop.time()
@@ -261,18 +264,18 @@ class SimKazooClient(Watchers):
         if self._is_muted:
             self._waits_for_pong = True
         elif link.is_open:
-            link.session.heard()
+            link.session.touch()
         self._ping_later(link)
 
     def _broken(self) -> None:
-        """Nothing of what was under way arrives; the client is told."""
+        """The connection is broken: all messages on the way are lost, and the client notices."""
         self._inbox.lose_all()
         self._sent_until = 0.0
         self._packet_of = -1.0
         self._inbox.put(self._dropped, self._link)
 
     def hang_up(self) -> None:
-        """The server closes the connection, after everything that it sent."""
+        """Close the connection from the server's side, after everything that the server sent."""
         self._inbox.put(self._dropped, self._link)
 
     def _dropped(self, link: Connection | None) -> None:
@@ -332,7 +335,7 @@ class SimKazooClient(Watchers):
     # Sending
 
     def _flush(self) -> None:
-        """Whatever is sent at one instant travels together."""
+        """Send all requests of one instant together."""
         now = self._loop.time()
         if self._packet_of != now:
             self._packet_of = now
@@ -346,7 +349,7 @@ class SimKazooClient(Watchers):
             self._packet.append(_HEAD.pack(self._xid, request.type) + request.serialize())
 
     def _arrive(self, link: Connection | None, packet: list[bytes]) -> None:
-        """At the server."""
+        """Deliver requests at the server."""
         for message in packet:
             if link is None or self._is_muted or not link.is_open:
                 return
@@ -364,12 +367,12 @@ class SimKazooClient(Watchers):
     # Receiving
 
     def receive(self, message: bytes) -> None:
-        """Bytes from the server, in order."""
+        """Take bytes from the server, in order."""
         if not self._is_muted:
             self._inbox.put(self._read, self._link, message)
 
     def _read(self, link: Connection, message: bytes) -> None:
-        """As ConnectionHandler._read_socket and what it calls."""
+        """Read one message, as ConnectionHandler._read_socket and the methods that it calls."""
         if link is not self._link:
             return
         xid, zxid, code = _REPLY.unpack_from(message, 0)
@@ -386,7 +389,7 @@ class SimKazooClient(Watchers):
         elif answer is not None:
             self._read_answer(request, answer, code, message)
 
-    def _read_answer(self, request: Any, answer: Answer, code: int, message: bytes) -> None:
+    def _read_answer(self, request: Any, answer: ReplyTarget, code: int, message: bytes) -> None:
         is_absent = code == NoNodeError.code and request.type == Exists.type
         if code and not is_absent:
             answer.set_exception(EXCEPTIONS[code]())

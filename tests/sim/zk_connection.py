@@ -1,4 +1,4 @@
-"""One client's connection to one server of the simulated ensemble: requests come as bytes, answers leave in order."""
+"""One client's connection to one server of the simulated ensemble: requests as bytes in, responses in order out."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ class Peer(Protocol):
     """The client's end of a connection."""
 
     def receive(self, message: bytes) -> None:
-        """Bytes from the server, in order."""
+        """Take bytes from the server, in order."""
         ...
 
     def hang_up(self) -> None:
-        """The server closes the connection, after everything that it sent."""
+        """Close the connection from the server's side, after everything that the server sent."""
         ...
 
 
@@ -26,7 +26,7 @@ class Connection:
     """One client's connection to one server; answers and watch events leave in order."""
 
     def __init__(self, replica: Replica, session: SimSession, peer: Peer, broken: Callable[[], None]) -> None:
-        """``broken`` is called when the connection breaks without a word, and what was under way is lost."""
+        """``broken`` is called when the connection breaks without notice, and messages on the way are lost."""
         self.session = session
         self.is_open = True
         self._replica = replica
@@ -38,21 +38,21 @@ class Connection:
         if session.connection is not None:
             session.connection.close()
         session.connection = self
-        session.heard()
+        session.touch()
 
     def send(self, message: bytes) -> None:
-        """Bytes to the client, unless it is gone."""
+        """Send bytes to the client, unless it is gone."""
         if self.is_open:
             self._peer.receive(message)
 
     def close(self) -> None:
-        """The server hangs up, after all that it has sent."""
+        """Close the connection from the server's side, after everything that the server sent."""
         if self.is_open:
             self._detach()
             self._peer.hang_up()
 
     def break_off(self) -> None:
-        """The connection breaks: what is under way in either direction is lost."""
+        """Break the connection: messages on the way in either direction are lost."""
         if self.is_open:
             self._detach()
             self._broken()
@@ -63,10 +63,13 @@ class Connection:
             self.session.connection = None
 
     def request(self, message: bytes) -> None:
-        """Bytes of a request: xid, opcode, body. While a follower is behind with one, the next ones wait."""
+        """Take the bytes of a request: xid, opcode, body.
+
+        While a follower lags behind one request, the next ones wait.
+        """
         if not self.is_open:
             return
-        self.session.heard()
+        self.session.touch()
         if self._is_busy:
             self._backlog.append(message)
             return

@@ -1,4 +1,4 @@
-"""What lies between a simulated client and its server: messages that arrive late, in order or never."""
+"""The messages between a simulated client and its server, which arrive late, in order or never."""
 
 from asyncio import TimerHandle
 from collections import deque
@@ -14,7 +14,7 @@ _LATEST_READER_S: Final = 0.05
 
 
 class Inbox:
-    """What is on its way to a client, in order. A frozen client reads it after it was thawed, a little late."""
+    """The messages on the way to a client, in order. A frozen client reads them after it was thawed, a little late."""
 
     def __init__(
         self, loop: VirtualLoop, context: Context, random: Callable[[], float], delay: Callable[[], float]
@@ -30,7 +30,7 @@ class Inbox:
         self._reads_from = 0.0
 
     def put(self, act: Callable[..., None], *arguments: object) -> None:
-        """Act when it has arrived; whatever is sent at one instant travels together."""
+        """Call ``act`` when the message has arrived; messages of one instant arrive together."""
         now = self._loop.time()
         if self._put_at != now:
             self._put_at = now
@@ -40,7 +40,7 @@ class Inbox:
             self._timer = self._loop.call_at(self._arrives_at, self._drain, context=self._context)
 
     def lose_all(self) -> None:
-        """Nothing of it arrives."""
+        """Lose all messages on the way."""
         self._entries.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -61,8 +61,8 @@ class Inbox:
             self._timer = self._loop.call_at(due, self._drain, context=self._context)
 
 
-class Fault:
-    """A fault that waits for a request."""
+class RequestFault:
+    """A fault that waits for a matching request."""
 
     def __init__(self, of: int | None, skip: int, for_s: float, *, is_committed: bool) -> None:
         """``is_committed``: the server carries the request out before the connection breaks."""
@@ -73,15 +73,15 @@ class Fault:
         self._skip = skip
 
     def strikes(self, kind: int) -> bool:
-        """Whether a request with that opcode is the one."""
+        """Whether the fault applies to a request with that opcode."""
         if self._of not in {None, kind}:
             return False
         self._skip -= 1
         return self._skip < 0
 
 
-def fault_for(message: bytes, faults: list[Fault]) -> Fault | None:
-    """The first fault that strikes this request, which is then used up."""
+def fault_for(message: bytes, faults: list[RequestFault]) -> RequestFault | None:
+    """Find the first fault that applies to this request, and use it up."""
     kind = wire.head_of(message)[1]
     for fault in faults:
         if fault.strikes(kind):

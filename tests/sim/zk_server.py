@@ -1,25 +1,25 @@
 """A ZooKeeper ensemble in memory, in virtual time: sessions, one-shot watches, transactions, and followers that lag.
 
-``server.commit`` is the leader. Clients talk to it, or to a follower (``server.follower(lag_s)``), through a
-``Connection`` that takes the bytes of requests and sends the bytes of answers, strictly in order; the other end is
-``tests.sim.zk_client``. ``tests/sim/test_contract.py`` compares it all with a real server.
+``server.commit`` is the leader. Clients connect to it, or to a follower (``server.follower(lag_s)``), through a
+``Connection`` that takes the bytes of requests and sends the bytes of responses, strictly in order; the client's end is
+``tests.sim.zk_client``. ``tests/sim/test_contract.py`` compares the model with a real server.
 
-**For outsiders** (simulated brokers, tools), everything happens at once, on the leader::
+**For other writers** (simulated brokers, tools), everything happens at once, on the leader::
 
-    session = server.new_session(6.0)              # kept alive by itself until told otherwise
+    session = server.new_session(6.0)              # kept alive by itself until silenced
     epoch = session.create_ephemeral(path, data)   # gives the czxid
     session.close(); session.expire()
-    session.fall_silent(); session.speak()         # stops and starts its heart; silent for a time-out means expired
+    session.fall_silent(); session.speak()         # stops and starts its heartbeats; silent for a time-out: expired
     server.put(path, data); server.remove(path)    # with parents; with everything below
     server.put_sequential(prefix, data)            # gives the path
     server.outsider(*operations)                   # must succeed; gives the zxid
     server.attempt(operations, session.id)         # Committed or Aborted
-    server.nodes[path].data                        # what is committed now
-    server.observers.append(callable)              # told of each committed ``Txn``, synchronously; must not write
+    server.nodes[path].data                        # the committed data
+    server.observers.append(callable)              # called with each committed ``Txn``, synchronously; must not write
 
 **Faults**: ``server.expire(session_id)``, ``server.stop()`` and ``start()`` or ``down_for(seconds)`` (every connection
 breaks; sessions survive, and their clocks start anew), ``follower.lag_s`` (until ``server.heal()``). While it is down,
-outsiders' writes raise ``ServerDown``; look at ``server.is_up``. Faults of one client are in ``tests.sim.zk_client``.
+writes of others raise ``ServerDown``; check ``server.is_up``. Faults of one client are in ``tests.sim.zk_client``.
 """
 
 from asyncio import TimerHandle
@@ -48,11 +48,11 @@ Watchers = dict[str, dict["Connection", None]]
 
 
 class ServerDown(Exception):
-    """There is no server to write to."""
+    """The ensemble is down, so that the write is impossible."""
 
 
 class SimSession:
-    """A session at the server. It lives while it is heard of; nobody needs to be connected."""
+    """A session at the server. It lives as long as heartbeats arrive; no connection is needed."""
 
     def __init__(self, server: "SimZooKeeper", number: int, timeout_s: float, *, beats: bool) -> None:
         self.id = number
@@ -62,38 +62,38 @@ class SimSession:
         self.connection: Connection | None = None
         self._server = server
         self._beats = beats
-        self._heard_at = server.loop.time()
+        self._touched_at = server.loop.time()
         self._timer: TimerHandle | None = None
         if not beats:
             self._wait()
 
-    def heard(self) -> None:
-        """A sign of life came."""
-        self._heard_at = self._server.loop.time()
+    def touch(self) -> None:
+        """Take a heartbeat."""
+        self._touched_at = self._server.loop.time()
 
     def fall_silent(self) -> None:
-        """No sign of life comes any more."""
+        """Stop the heartbeats."""
         if self._beats:
             self._beats = False
-            self.heard()
+            self.touch()
             self._wait()
 
     def speak(self) -> None:
-        """Signs of life come again, if the session still lives."""
+        """Start the heartbeats again, if the session still lives."""
         self._beats = True
 
     def create_ephemeral(self, path: str, data: bytes | None) -> int:
-        """Create an ephemeral znode; gives its czxid. Must succeed."""
+        """Create an ephemeral znode; return its czxid. Must succeed."""
         return self.commit(Create(path, data, ephemeral=True))
 
     def commit(self, *operations: Operation) -> int:
-        """A transaction of this session; gives its zxid. Must succeed."""
+        """Commit a transaction of this session; return its zxid. Must succeed."""
         outcome = self._server.attempt(operations, self.id)
         assert isinstance(outcome, Committed), f"{operations}: {outcome}"
         return outcome.zxid
 
     def close(self) -> None:
-        """End the session: its ephemeral znodes go at once."""
+        """End the session: its ephemeral znodes are deleted at once."""
         self._server.end_session(self, "closed")
 
     def expire(self) -> None:
@@ -104,26 +104,26 @@ class SimSession:
         loop = self._server.loop
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(self._heard_at + self.timeout_s, self._look, context=loop.context_of(""))
+        self._timer = loop.call_at(self._touched_at + self.timeout_s, self._look, context=loop.context_of(""))
 
     def _look(self) -> None:
         if not self.is_alive or self._beats:
             return
-        # 1 us: the sum of floats above may be a hair later than the time-out.
-        if self._server.is_up and self._server.loop.time() - self._heard_at > self.timeout_s - 1e-6:
+        # 1 us: the sum of floats above may be slightly later than the time-out.
+        if self._server.is_up and self._server.loop.time() - self._touched_at > self.timeout_s - 1e-6:
             self.expire()
         elif self._server.is_up:
             self._wait()
 
     def restart_clock(self) -> None:
-        """The server is up again."""
+        """Give the session its whole time-out again, because the server is up again."""
         if self.is_alive and not self._beats:
-            self.heard()
+            self.touch()
             self._wait()
 
 
 class Replica:
-    """One server: the leader, or a follower whose state is that of the leader some time ago."""
+    """One server: the leader, or a follower with an earlier state of the leader."""
 
     def __init__(self, server: "SimZooKeeper", tree: Tree, zxid: int) -> None:
         self.server = server
@@ -138,22 +138,22 @@ class Replica:
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
     def watch_data(self, path: str, connection: "Connection") -> None:
-        """Until the znode is created, changed or deleted."""
+        """Watch until the znode is created, changed or deleted."""
         self._data.setdefault(path, {})[connection] = None
 
     def watch_children(self, path: str, connection: "Connection") -> None:
-        """Until a child comes or goes, or the znode is deleted."""
+        """Watch until a child comes or goes, or the znode is deleted."""
         self._child.setdefault(path, {})[connection] = None
 
     def when(self, zxid: int, act: Callable[[], None]) -> None:
-        """Act as soon as this server is as far as that; callers come with growing numbers."""
+        """Call ``act`` as soon as this server has reached the zxid; calls come with growing zxids."""
         if self.zxid >= zxid and not self._waiting:
             act()
         else:
             self._waiting.append((zxid, act))
 
     def follow(self, txn: Txn, operations: Sequence[Operation]) -> None:
-        """The leader has committed (or refused, without operations) a transaction: it arrives here later."""
+        """Receive, later, a transaction that the leader has committed (or refused, without operations)."""
         server, (least, most) = self.server, self.lag_s
         due = server.loop.time() + least + (most - least) * server.random()
         self._arrives_at = max(self._arrives_at, due)
@@ -167,7 +167,7 @@ class Replica:
         self.advance(txn.zxid, applied)
 
     def advance(self, zxid: int, changes: Sequence[Change]) -> None:
-        """The tree is at that state now: fire the watches, then let those go on who waited for it."""
+        """Fire the watches for the state that the tree has now, then continue the requests that waited for it."""
         self.zxid = zxid
         for change in changes:
             if change.op == "create":
@@ -176,22 +176,22 @@ class Replica:
             elif change.op == "setData":
                 self._fire(self._data, change.path, CHANGED)
             elif change.op == "delete":
-                told = self._fire(self._data, change.path, DELETED)
-                self._fire(self._child, change.path, DELETED, told)
+                notified = self._fire(self._data, change.path, DELETED)
+                self._fire(self._child, change.path, DELETED, notified)
                 self._fire(self._child, change.path.rpartition("/")[0] or "/", CHILD)
         while self._waiting and self._waiting[0][0] <= zxid:
             self._waiting.popleft()[1]()
 
     @staticmethod
     def _fire(
-        watchers: Watchers, path: str, kind: int, told: dict["Connection", None] | None = None
+        watchers: Watchers, path: str, kind: int, notified: dict["Connection", None] | None = None
     ) -> dict["Connection", None]:
-        """Whoever watches is told once, even if it watches both the data and the children of what is deleted."""
+        """Notify each watcher once, even if it watches both the data and the children of a deleted znode."""
         found = watchers.pop(path, None)
         if found is None:
             return {}
         for connection in found:
-            if told is None or connection not in told:
+            if notified is None or connection not in notified:
                 connection.send(wire.event(kind, path))
         return found
 
@@ -205,8 +205,7 @@ class SimZooKeeper:
         self.is_up = True
         self.observers: list[Observer] = []
         self.on_read: list[Callable[[int, Sequence[str], int], None]] = []
-        """Called with the session, the paths and how far the server is (its zxid) when data is read, before the answer
-        leaves."""
+        """Called with session, paths and the server's zxid when data is read, before the response leaves."""
         self.sessions: dict[int, SimSession] = {}
         self.acls: dict[str, bytes] = {}
         """The ACLs that are not open, in wire form."""
@@ -220,7 +219,7 @@ class SimZooKeeper:
 
     @property
     def nodes(self) -> dict[str, Znode]:
-        """What is committed now, by path."""
+        """The committed znodes by path."""
         return self.leader.tree.nodes
 
     def children(self, path: str) -> list[str] | None:
@@ -229,21 +228,21 @@ class SimZooKeeper:
         return sorted(node.children) if node is not None else None
 
     def follower(self, lag_s: tuple[float, float]) -> Replica:
-        """Another server, whose state lags by that many seconds at least and at most."""
+        """Add a follower, whose state lags by that many seconds at least and at most."""
         replica = Replica(self, self.leader.tree.copy(), self.zxid)
         replica.lag_s = lag_s
         self.followers.append(replica)
         return replica
 
     def heal(self) -> None:
-        """No server lags any more; what is on its way to one arrives when it was due."""
+        """End the lag of every follower; transactions on the way arrive when they were due."""
         for follower in self.followers:
             follower.lag_s = (0.0, 0.0)
 
     # Sessions
 
     def new_session(self, timeout_s: float, *, beats: bool = True) -> SimSession:
-        """A session that is kept alive by itself, or with ``beats`` False only by ``heard``."""
+        """Open a session that is kept alive by itself, or with ``beats`` False only by ``touch``."""
         self._sessions_made += 1
         session = SimSession(self, _FIRST_SESSION + self._sessions_made, timeout_s, beats=beats)
         self.sessions[session.id] = session
@@ -255,7 +254,7 @@ class SimZooKeeper:
             self.sessions[session_id].expire()
 
     def end_session(self, session: SimSession, how: str) -> None:
-        """Its ephemeral znodes go in one transaction, then its connection is closed."""
+        """Delete the ephemeral znodes of the session in one transaction, then close its connection."""
         if not session.is_alive:
             return
         session.is_alive = False
@@ -268,12 +267,12 @@ class SimZooKeeper:
     # Writes
 
     def commit(self, operations: Sequence[Operation], session_id: int) -> tuple[Change, ...] | Refused:
-        """A transaction, or the number of one that was refused: ``zxid`` is its own either way."""
+        """Commit a transaction, or return the index of the refused operation; ``zxid`` grows either way."""
         assert not self._is_committing, "an observer writes: let it call_soon"
         self._is_committing = True
         try:
             return self._commit(operations, session_id)
-        finally:  # an observer that fails is no observer that writes
+        finally:  # an observer that raises must not write either
             self._is_committing = False
 
     def _commit(self, operations: Sequence[Operation], session_id: int) -> tuple[Change, ...] | Refused:
@@ -293,7 +292,7 @@ class SimZooKeeper:
         return result
 
     def attempt(self, operations: Sequence[Operation], session_id: int = 0) -> Committed | Aborted:
-        """Somebody writes, who is not simulated as a client. :raises ServerDown: there is nobody to write to."""
+        """Write as another program. :raises ServerDown: the ensemble is down."""
         if not self.is_up:
             raise ServerDown
         result = self.commit(operations, session_id)
@@ -302,20 +301,20 @@ class SimZooKeeper:
         return Committed(self.zxid, tuple(c.version if c.op in {"create", "setData"} else -1 for c in result))
 
     def outsider(self, *operations: Operation) -> int:
-        """Somebody else writes; gives the zxid. Must succeed."""
+        """Write as another program; return the zxid. Must succeed."""
         outcome = self.attempt(operations)
         assert isinstance(outcome, Committed), f"{operations}: {outcome}"
         return outcome.zxid
 
     def put(self, path: str, data: bytes | None = None) -> None:
-        """Somebody else creates the znode (with its parents) or changes its data, at whatever version it has."""
+        """Create the znode (with its parents) or change its data at any version, as another program."""
         names = path.split("/")[1:]
         parents = ["/" + "/".join(names[:depth]) for depth in range(1, len(names))]
         create = [Create(parent, None) for parent in parents if parent not in self.nodes]
         self.outsider(*create, SetData(path, data or b"", -1) if path in self.nodes else Create(path, data))
 
     def put_sequential(self, prefix: str, data: bytes | None = None) -> str:
-        """Somebody else creates a znode whose name ends in a number that never comes twice below its parent."""
+        """Create a sequential znode as another program; its number is never used again below the parent."""
         parent = prefix.rpartition("/")[0]
         if parent not in self.nodes:
             self.put(parent)
@@ -324,7 +323,7 @@ class SimZooKeeper:
         return path
 
     def remove(self, path: str) -> None:
-        """Somebody else deletes the znode and everything below it, in one transaction."""
+        """Delete the znode and everything below it in one transaction, as another program."""
         self.outsider(*map(Delete, self._below(path)))
 
     def _below(self, path: str) -> list[str]:
@@ -347,7 +346,7 @@ class SimZooKeeper:
     # Faults
 
     def stop(self) -> None:
-        """Every server goes down: connections break, sessions survive."""
+        """Stop every server: connections break, sessions survive."""
         self.is_up = False
         self.loop.trace("zk down")
         for session in list(self.sessions.values()):
@@ -355,13 +354,13 @@ class SimZooKeeper:
                 session.connection.break_off()
 
     def start(self) -> None:
-        """The servers are up again, with the sessions that lived; each has its whole time-out before it."""
+        """Start the servers again, with the sessions that lived; each has its whole time-out again."""
         self.is_up = True
         self.loop.trace("zk up")
         for session in list(self.sessions.values()):
             session.restart_clock()
 
     def down_for(self, seconds: float) -> None:
-        """Down now, and up again after so many virtual seconds."""
+        """Stop now, and start again after so many virtual seconds."""
         self.stop()
         self.loop.call_later(seconds, self.start, context=self.loop.context_of(""))

@@ -9,7 +9,7 @@ from controllerd.zk.access import (
     BAD_VERSION,
     NO_NODE,
     NODE_EXISTS,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     Operation,
@@ -23,7 +23,7 @@ _STAT: Final = struct.Struct("!qqqqiiiqiiq")
 
 
 class Znode:
-    """One znode; read ``data``, ``version``, ``czxid``, ``mzxid``, ``owner`` and the names of its ``children``."""
+    """One znode; use ``data``, ``version``, ``czxid``, ``mzxid``, ``owner`` and the names of its ``children``."""
 
     __slots__ = ("children", "ctime", "cversion", "czxid", "data", "mtime", "mzxid", "owner", "pzxid", "version")
 
@@ -34,20 +34,20 @@ class Znode:
         self.version = 0
         self.cversion = 0
         self.owner = owner
-        """The session whose ephemeral it is, else 0."""
+        """The session of an ephemeral znode, else 0."""
         self.children: dict[str, None] = {}
 
     @property
     def created(self) -> int:
-        """How many children it ever had: the server counts no deletions, and ``cversion`` counts both."""
+        """How many children the znode ever had: the server counts no deletions, and ``cversion`` counts both."""
         return (self.cversion + len(self.children)) // 2
 
     def stat(self) -> bytes:
-        """As it goes over the wire."""
+        """The stat in wire form."""
         return self.stat_at(self.version, self.data)
 
     def stat_at(self, version: int, data: bytes | None) -> bytes:
-        """As it was at an earlier operation of the same transaction."""
+        """The stat as of an earlier operation of the same transaction."""
         return _STAT.pack(
             self.czxid,
             self.mzxid,
@@ -63,7 +63,7 @@ class Znode:
         )
 
     def copy(self) -> "Znode":
-        """For a follower."""
+        """Copy the znode for a follower."""
         twin = Znode(self.data, self.czxid, self.ctime, self.owner)
         twin.mzxid, twin.pzxid, twin.mtime = self.mzxid, self.pzxid, self.mtime
         twin.version, twin.cversion = self.version, self.cversion
@@ -79,10 +79,10 @@ class Change(NamedTuple):
     path: str
     data: bytes | None
     version: int
-    """Data version of the znode afterwards; the deleted one's last version; the demanded one of a check."""
+    """Data version of the znode afterwards; the last version of a deleted one; the required version of a check."""
     ephemeral: bool
     expected: int = ANY_VERSION
-    """The data version that a setData or delete demanded."""
+    """The data version that a setData or delete required."""
 
 
 class Txn(NamedTuple):
@@ -90,14 +90,14 @@ class Txn(NamedTuple):
 
     zxid: int
     session: int
-    """Whose it was; 0 for an outsider without a session."""
+    """The session that committed it; 0 for a write without a session."""
     time: float
     """Virtual seconds."""
     changes: tuple[Change, ...]
 
 
 class Refused(NamedTuple):
-    """The index of the operation that failed first, and why."""
+    """The index of the first operation that failed, and the reason."""
 
     at: int
     code: int
@@ -113,7 +113,7 @@ class Tree:
         self.nodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0)}
 
     def copy(self) -> "Tree":
-        """For a follower."""
+        """Copy the tree for a follower."""
         twin = Tree()
         twin.nodes = {path: node.copy() for path, node in self.nodes.items()}
         return twin
@@ -121,7 +121,7 @@ class Tree:
     def apply(
         self, operations: Sequence[Operation], zxid: int, session: int, now_s: float
     ) -> tuple[Change, ...] | Refused:
-        """All operations, or none of them."""
+        """Apply all operations, or none of them."""
         now_ms = int(now_s * 1000)
         undo: _Undo = []
         changes: list[Change] = []
@@ -154,7 +154,7 @@ class Tree:
         parent.pzxid = zxid
         return Change("create", path, operation.data, 0, operation.ephemeral)
 
-    def _alter(self, operation: SetData | Delete | Check, zxid: int, now_ms: int, undo: _Undo) -> Change | int:
+    def _alter(self, operation: SetData | Delete | CheckVersion, zxid: int, now_ms: int, undo: _Undo) -> Change | int:
         path, version = operation.path, operation.version
         if path == "/" and isinstance(operation, Delete):
             return BAD_ARGUMENTS
@@ -163,7 +163,7 @@ class Tree:
             return NO_NODE
         if version not in {ANY_VERSION, node.version}:
             return BAD_VERSION
-        if isinstance(operation, Check):
+        if isinstance(operation, CheckVersion):
             return Change("check", path, None, version, ephemeral=False)
         if isinstance(operation, Delete):
             return self._delete(operation, node, zxid, undo)

@@ -1,4 +1,4 @@
-"""The watchers that a kazoo client remembers: registered with an answer, called once, forgotten on every disconnect."""
+"""The watchers that a kazoo client remembers: registered with a response, called once, dropped on every disconnect."""
 
 from asyncio import TimerHandle
 from collections import defaultdict
@@ -15,10 +15,10 @@ Later = Callable[..., TimerHandle]
 
 
 class Watchers:
-    """The part of a client that has to do with watches, as in kazoo's client and connection handler."""
+    """The part of a client that handles watches, as in kazoo's client and connection handler."""
 
     def __init__(self, chroot: str, now: Callable[[], float], at: Later, random: Callable[[], float]) -> None:
-        """``at`` calls something at a virtual time as the client's process."""
+        """``at`` schedules a call at a virtual time in the client's process."""
         self.chroot = chroot
         self.watch_lag_s = 0.0
         self._data_watchers: MutableMapping[str, set[Watcher]] = defaultdict(set)

@@ -1,7 +1,7 @@
-"""ZooKeeper's wire format from the server's side: requests from bytes, answers to bytes.
+"""ZooKeeper's wire format from the server's side: requests from bytes, responses to bytes.
 
-Only what the production code sends. Creations carry the open ACL, as everywhere in an open cluster; another one is kept
-as the bytes that came, and given back by getACL.
+Only the requests of the production code. Creations carry the open ACL, as everywhere in an open cluster; another ACL is
+kept as the bytes that came, and returned by getACL.
 """
 
 import struct
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from controllerd.zk.access import OK, RUNTIME_INCONSISTENCY, Check, Create, Delete, Operation, SetData
+from controllerd.zk.access import OK, RUNTIME_INCONSISTENCY, CheckVersion, Create, Delete, Operation, SetData
 from tests.sim.zk_tree import Change, Refused, Tree, Znode
 
 CREATE: Final = 1
@@ -58,24 +58,24 @@ OPEN_ACL: Final = _INT.pack(len(OPEN_ACL_UNSAFE)) + b"".join(
 
 
 class Unsupported(Exception):
-    """The model does not know this."""
+    """The model does not implement this request."""
 
 
 class Parsed(NamedTuple):
-    """The operations of a write, and the ACLs that are not the open one, by path."""
+    """The operations of a write, and the ACLs other than the open one, by path."""
 
     operations: list[Operation]
     acls: dict[str, bytes]
 
 
 def head_of(message: bytes) -> tuple[int, int]:
-    """xid and opcode of a request; the body begins at 8."""
+    """The xid and the opcode of a request; the body begins at 8."""
     xid, kind = _TWO_INTS.unpack_from(message, 0)
     return xid, kind
 
 
 def read_string(body: bytes, offset: int) -> tuple[str, int]:
-    """A string and the offset behind it; null is the empty string."""
+    """Read a string; return it and the offset behind it. Null is the empty string."""
     (length,) = _INT.unpack_from(body, offset)
     start = offset + 4
     return (body[start : start + length].decode(), start + length) if length > 0 else ("", start)
@@ -114,11 +114,11 @@ def _read_operation(kind: int, body: bytes, offset: int, acls: dict[str, bytes])
         (version,) = _INT.unpack_from(body, offset)
         return SetData(path, data or b"", version), offset + 4
     (version,) = _INT.unpack_from(body, offset)
-    return (Delete if kind == DELETE else Check)(path, version), offset + 4
+    return (Delete if kind == DELETE else CheckVersion)(path, version), offset + 4
 
 
 def read_write(kind: int, body: bytes, offset: int) -> Parsed:
-    """A create, delete, setData or multi."""
+    """Read a create, delete, setData or multi."""
     acls: dict[str, bytes] = {}
     if kind != MULTI:
         return Parsed([_read_operation(kind, body, offset, acls)[0]], acls)
@@ -134,7 +134,7 @@ def read_write(kind: int, body: bytes, offset: int) -> Parsed:
 
 
 def read_multi_read(body: bytes, offset: int) -> list[str]:
-    """The paths of a MultiRead of data."""
+    """Read the paths of a MultiRead of data."""
     paths: list[str] = []
     kind, done, _ = _HEADER.unpack_from(body, offset)
     while not done:
@@ -148,7 +148,7 @@ def read_multi_read(body: bytes, offset: int) -> list[str]:
 
 
 def read_set_watches(body: bytes, offset: int) -> tuple[int, list[list[str]]]:
-    """The relative zxid, and the paths of data, exist and child watches."""
+    """Read the relative zxid, and the paths of data, exist and child watches."""
     (zxid,) = _LONG.unpack_from(body, offset)
     offset += 8
     families: list[list[str]] = []
@@ -164,37 +164,37 @@ def read_set_watches(body: bytes, offset: int) -> tuple[int, list[list[str]]]:
 
 
 def reply(xid: int, zxid: int, code: int = OK, body: bytes = b"") -> bytes:
-    """An answer; one with an error has no body."""
+    """A response; one with an error has no body."""
     return _REPLY.pack(xid, zxid, code) + body
 
 
 def event(kind: int, path: str) -> bytes:
-    """A watch that fired."""
+    """A watch event."""
     return _REPLY.pack(WATCH_XID, -1, OK) + _TWO_INTS.pack(kind, _CONNECTED) + _string(path)
 
 
 def data_of(node: Znode) -> bytes:
-    """The answer of getData."""
+    """The body of a getData response."""
     return _buffer(node.data) + node.stat()
 
 
 def names_of(node: Znode) -> bytes:
-    """The answer of getChildren."""
+    """The body of a getChildren response."""
     return _INT.pack(len(node.children)) + b"".join(map(_string, node.children))
 
 
 def acl_of(acl: bytes, node: Znode) -> bytes:
-    """The answer of getACL."""
+    """The body of a getACL response."""
     return acl + node.stat()
 
 
 def path_of(path: str) -> bytes:
-    """The answer of sync and create."""
+    """The body of a sync or create response."""
     return _string(path)
 
 
 def nodes_of(nodes: Iterable[Znode | None], missing: int) -> bytes:
-    """The answer of MultiRead: data, or the code for each one that is missing."""
+    """The body of a MultiRead response: data, or the code for each missing znode."""
     absent = _error(missing)
     return b"".join((*(absent if node is None else _READ + data_of(node) for node in nodes), _END))
 
@@ -204,7 +204,7 @@ def _error(code: int) -> bytes:
 
 
 def results_of(operations: Sequence[Operation], result: tuple[Change, ...] | Refused, tree: Tree) -> bytes:
-    """The answer of a multi. A refused one names the reason once: 0 before it, RuntimeInconsistency after it."""
+    """The body of a multi response. A refused one names the reason once: 0 before it, RuntimeInconsistency after it."""
     if isinstance(result, Refused):
         before, after = _error(OK) * result.at, len(operations) - result.at - 1
         return before + _error(result.code) + _error(RUNTIME_INCONSISTENCY) * after + _END
@@ -220,6 +220,6 @@ def _result(change: Change, tree: Tree) -> bytes:
 
 
 def stat_of(change: Change, tree: Tree) -> bytes:
-    """The stat as that change left it, though a later one of the same multi may have changed or deleted the znode."""
+    """The stat as of that change, though a later one of the same multi may have changed or deleted the znode."""
     node = tree.nodes.get(change.path) or Znode(None, 0, 0, 0)
     return node.stat_at(change.version, change.data)

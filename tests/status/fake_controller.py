@@ -1,4 +1,4 @@
-"""A controller without ZooKeeper: a real queue and snapshot, and a worker that answers takeover and resign."""
+"""A controller without ZooKeeper: a real queue and snapshot, and a worker that answers takeover, resign and forget."""
 
 import asyncio
 from collections import Counter
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from channel_manager.sender import Pending
+from channel_manager.sender import QueuedRequest
 from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import (
     Broker,
@@ -24,7 +24,7 @@ from controllerd.recent import Recent
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.status.reads.comparison import Compare
 from controllerd.status.server import StatusServer
-from controllerd.status.sources import AuditView, Compared, ObservationsView, StatusSources, TopicSettings
+from controllerd.status.sources import AuditView, ComparedPartition, ObservationsView, StatusSources, TopicSettings
 from controllerd.views import ChannelView, DeletionView, Holder, PartitionView, Role, SessionView, TopicView, WorkerView
 from events.admin import ForgetBroker, Forgotten
 from events.cluster import Resign, Takeover, TakeoverResult
@@ -45,7 +45,7 @@ def broker(broker_id: int) -> Broker:
 
 
 def partition(number: int, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...] = (1, 2, 3)) -> PartitionView:
-    """A partition with this leader and ISR; Offline when nobody leads."""
+    """A partition with this leader and ISR; Offline without a leader."""
     return PartitionView(
         number,
         PartitionState.ONLINE if leader >= 0 else PartitionState.OFFLINE,
@@ -55,56 +55,56 @@ def partition(number: int, leader: int, isr: tuple[int, ...], replicas: tuple[in
     )
 
 
-def compared(verdict: str, *, cause: str = "broker died", topic: str = "orders", number: int = 0) -> Compared:
-    """A partition led by 1 that somebody, and ours, gave to 2; one that is not judged has no state of ours."""
+def compared(verdict: str, *, cause: str = "broker died", topic: str = "orders", number: int = 0) -> ComparedPartition:
+    """A partition that moved from leader 1 to 2, in ZooKeeper and in the dry run; not judged: no dry run."""
     states = [
         LeaderAndIsr(BrokerId(leader), epoch, tuple(map(BrokerId, isr)), 7, epoch)
         for leader, epoch, isr in ((1, 4, (1, 2)), (2, 5, (2,)))
     ]
     would = states[1] if verdict != "not judged" else None
-    return Compared(cause, TopicPartition(topic, number), states[0], would, states[1], verdict)
+    return ComparedPartition(cause, TopicPartition(topic, number), states[0], would, states[1], verdict)
 
 
 @dataclass
 class Memory:
-    """Counts how often it was to remember; or says why not."""
+    """Counts how often a decision was to be kept; ``why_not`` refuses it."""
 
     why_not: str | None = None
     remembered: int = 0
 
     async def remember(self) -> None:
-        """At once."""
+        """Count."""
         self.remembered += 1
 
 
 @dataclass
 class FakeController:
-    """State that the tests change, and the sources that show it."""
+    """State that the tests change, and the sources that serve it."""
 
     snapshot: ClusterSnapshot = field(default_factory=lambda: ClusterSnapshot(NODE_ID, "cluster-1"))
     worker: WorkerView = field(default_factory=WorkerView)
     session: SessionView = field(default_factory=lambda: SessionView("connected", 0x10000AB, 1))
     audit: AuditView = field(default_factory=lambda: AuditView(records_written=88))
     channels: dict[BrokerId, ChannelView] = field(default_factory=dict)
-    pending: dict[BrokerId, list[Pending]] = field(default_factory=dict)
-    """The control requests that wait."""
+    pending: dict[BrokerId, list[QueuedRequest]] = field(default_factory=dict)
+    """The control requests that are not answered yet."""
     configuration: dict[str, object] = field(default_factory=dict)
     settings: TopicSettings | None = None
     cluster_settings: Resolution | None = None
     compare: Compare | None = None
-    """What compares the picture with ZooKeeper; None: nothing does."""
+    """Compares the image in memory with ZooKeeper; None: there is no image."""
     found: ObservationsView | None = None
-    """What it has found by watching; None: it does not watch."""
+    """The findings of an observer; None: the instance is no observer."""
     memory: Memory = field(default_factory=Memory)
     refusal: ControllerdError | None = None
-    """What every admin verb ends with instead of a result."""
+    """The error of every admin verb; None: it succeeds."""
     is_stalled: bool = False
     """Whether the worker takes nothing from the queue."""
     never_answers: bool = False
     """Whether the worker takes an event, sets ``took`` and hangs."""
     took: asyncio.Event = field(default_factory=asyncio.Event)
     reasons: list[str] = field(default_factory=list)
-    """The reasons of the admin verbs that arrived."""
+    """The reasons of the admin verbs that the worker handled."""
     now_s: float = 1000.0
 
     def __post_init__(self) -> None:
@@ -113,19 +113,19 @@ class FakeController:
         self.lead(11) if self.snapshot.role is Role.ACTIVE else self.stand_by("broker 2 (built-in) holds the role")
 
     def now_ms(self) -> int:
-        """The wall clock, which stands still."""
+        """The wall clock, which does not advance."""
         return NOW_MS
 
     def monotonic(self) -> float:
-        """The other clock, which tests move."""
+        """The monotonic clock, which tests advance."""
         return self.now_s
 
     def stand_by(self, reason: str) -> None:
-        """A broker's own controller holds the role."""
+        """Stand by, while the built-in controller of broker 2 holds the role."""
         self.snapshot.role, self.snapshot.reason, self.snapshot.holder = Role.STANDBY, reason, BUILT_IN
 
     def lead(self, epoch: int) -> None:
-        """Hold the role over two brokers and four partitions."""
+        """Become the active controller of two brokers and four partitions."""
         snapshot = self.snapshot
         snapshot.role, snapshot.reason, snapshot.holder = Role.ACTIVE, f"elected with epoch {epoch}", OURSELVES
         snapshot.controller_epoch = epoch
@@ -135,8 +135,8 @@ class FakeController:
         self.put_topic("audit", partition(0, 1, (1, 2, 3)))
         snapshot.offline_partitions = 1
 
-    def observe(self, *compared: Compared, refusal: str | None = None) -> None:
-        """Watch a broker's own controller, and have found this."""
+    def observe(self, *compared: ComparedPartition, refusal: str | None = None) -> None:
+        """Become an observer of a broker's built-in controller, with these findings."""
         self.lead(7)
         snapshot = self.snapshot
         snapshot.role, snapshot.reason, snapshot.holder = Role.OBSERVER, "watches broker 2 (built-in)", BUILT_IN
@@ -159,12 +159,12 @@ class FakeController:
         self.snapshot.version += 1
 
     def delete(self, topic: str, *, held_up_by: str | None = None, deleting: tuple[int, ...] = ()) -> None:
-        """The deletion of a topic was asked for."""
+        """Add a topic deletion."""
         self.snapshot.deletions[topic] = DeletionView(held_up_by is None, held_up_by, tuple(map(BrokerId, deleting)))
         self.snapshot.version += 1
 
     def sources(self) -> StatusSources:
-        """What the server asks."""
+        """The sources of the server."""
         return StatusSources(
             instance=INSTANCE,
             queue=self.queue,
@@ -203,8 +203,8 @@ class FakeController:
         if self.refusal is not None:
             raise self.refusal
         if isinstance(event, ForgetBroker):
-            doomed = tuple(sorted(self.snapshot.deletions))
-            return Forgotten(doomed, 3 * len(doomed))
+            topics = tuple(sorted(self.snapshot.deletions))
+            return Forgotten(topics, 3 * len(topics))
         if isinstance(event, Resign):
             if not self.snapshot.is_active:
                 raise NotController("this instance is not the active controller")
@@ -217,7 +217,7 @@ class FakeController:
 
 @asynccontextmanager
 async def serving(controller: FakeController, *, admin_timeout_s: float = 5.0) -> AsyncIterator[str]:
-    """The real server on a port of the system's choice, with the worker running; its address."""
+    """The address of the real server on a free port, with a running worker."""
     server = StatusServer(controller.sources(), LOOPBACK, admin_timeout_s=admin_timeout_s)
     port = await server.start()
     async with asyncio.TaskGroup() as tasks:

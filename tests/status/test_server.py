@@ -190,7 +190,7 @@ async def test_status_shows_how_long_events_wait(http: aiohttp.ClientSession, co
     assert (queue.depth, queue.oldest_age_s) == (1, 2.0)
 
 
-async def test_status_names_what_is_quarantined(http: aiohttp.ClientSession, controller: FakeController) -> None:
+async def test_status_lists_quarantined_znodes(http: aiohttp.ClientSession, controller: FakeController) -> None:
     controller.snapshot.quarantine = MappingProxyType({"/brokers/topics/broken": "not JSON"})
 
     async with serving(controller) as url, http.get(f"{url}/v1/status") as response:
@@ -199,12 +199,12 @@ async def test_status_names_what_is_quarantined(http: aiohttp.ClientSession, con
     assert answer["status"]["quarantined"] == [{"path": "/brokers/topics/broken", "reason": "not JSON"}]
 
 
-async def test_status_names_what_is_deleted_and_what_each_deletion_waits_for(
+async def test_status_lists_deletions_and_the_brokers_that_they_wait_for(
     http: aiohttp.ClientSession, controller: FakeController
 ) -> None:
     controller.delete("orders", held_up_by="replicas on broker 3 cannot be deleted: not online")
     controller.delete("audit", deleting=(1, 2))
-    controller.snapshot.debts = MappingProxyType({BrokerId(3): 7})
+    controller.snapshot.pending_deletions = MappingProxyType({BrokerId(3): 7})
 
     async with serving(controller) as url, http.get(f"{url}/v1/status") as response:
         status = (await response.json())["status"]
@@ -251,7 +251,7 @@ async def test_a_takeover_is_remembered_when_asked_for(http: aiohttp.ClientSessi
     assert (before, controller.memory.remembered) == (0, 1)
 
 
-async def test_what_cannot_be_remembered_is_refused_before_the_role_is_touched(
+async def test_a_takeover_that_cannot_be_remembered_is_refused_before_it_begins(
     http: aiohttp.ClientSession, controller: FakeController
 ) -> None:
     controller.memory.why_not = "controller.when_broker_holds = standby is configured (flag)"
@@ -263,7 +263,7 @@ async def test_what_cannot_be_remembered_is_refused_before_the_role_is_touched(
 
 
 async def test_a_takeover_that_fails_is_not_remembered(http: aiohttp.ClientSession, controller: FakeController) -> None:
-    controller.refusal = NotController("somebody else")
+    controller.refusal = NotController("broker 2 leads")
     async with serving(controller) as url, http.post(f"{url}/v1/takeover", json={"remember": True}) as response:
         assert response.status == 409
 
@@ -316,7 +316,7 @@ async def test_no_broker_is_forgotten_without_a_reason_and_its_id_once_more(
 
 
 @pytest.mark.parametrize("broker", ["-1", "seven", "99999999999", ""])
-async def test_what_is_no_broker_id_cannot_be_forgotten(
+async def test_only_a_valid_broker_id_can_be_forgotten(
     http: aiohttp.ClientSession, controller: FakeController, broker: str
 ) -> None:
     async with serving(controller) as url, http.post(f"{url}/v1/brokers/{broker}/forget", json={}) as response:
@@ -329,7 +329,7 @@ async def test_the_reason_may_be_left_out(http: aiohttp.ClientSession, controlle
         assert response.status == 200
 
 
-async def test_what_a_standby_cannot_resign_is_a_problem_with_a_hint(
+async def test_a_standby_answers_a_resignation_with_a_problem_and_a_hint(
     http: aiohttp.ClientSession, controller: FakeController
 ) -> None:
     async with serving(controller) as url, http.post(f"{url}/v1/resign", json={}) as response:
@@ -413,7 +413,7 @@ async def test_a_huge_body_is_refused(http: aiohttp.ClientSession, controller: F
         assert response.status == 413
 
 
-# -- what is not there -------------------------------------------------------------------------------------------------
+# -- unknown paths and methods -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/status"), ("GET", "/v1/takeover"), ("DELETE", "/livez")])
@@ -458,7 +458,7 @@ async def raw(url: str, request: bytes) -> bytes:
 
 
 def at(port: int) -> HttpConfig:
-    """On loopback."""
+    """The configuration of a port on loopback."""
     return HttpConfig(listen=Address("127.0.0.1", port))
 
 
@@ -500,8 +500,8 @@ async def test_a_wrong_token_for_the_page_is_counted_like_any_other(
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             async with http.get(url, headers=headers) as response:
                 assert response.status == status
-        gate = server.listener.access
-        assert gate is not None
-        assert gate.refusals == {"unauthorized": 1}
+        access = server.listener.access
+        assert access is not None
+        assert access.refusals == {"unauthorized": 1}
     finally:
         await server.close()

@@ -1,4 +1,4 @@
-"""``GET /v1/status``: what operators told the controller, what it owes, and what it did last."""
+"""``GET /v1/status``: pauses, pending deletions, counts, the holder, and the last events."""
 
 from types import MappingProxyType
 
@@ -25,7 +25,7 @@ def leading() -> FakeController:
     return controller
 
 
-def test_pauses_say_who_asked_and_when_they_end() -> None:
+def test_pauses_have_a_requester_and_an_end() -> None:
     controller = leading()
     controller.snapshot.pauses = MappingProxyType({"deletions": PauseView(NOW_MS, "migration", "alice")})
 
@@ -60,15 +60,15 @@ def test_the_last_five_events_come_newest_first() -> None:
     assert {each.at for each in latest} == {"2023-11-14T22:17:32.000Z"}
 
 
-def test_what_brokers_owe_and_what_is_deleted_is_shown_by_id_and_name() -> None:
+def test_pending_deletions_are_sorted_by_broker_and_deletions_by_topic() -> None:
     controller = leading()
-    controller.snapshot.debts = MappingProxyType({BrokerId(3): 7, BrokerId(2): 1})
+    controller.snapshot.pending_deletions = MappingProxyType({BrokerId(3): 7, BrokerId(2): 1})
     controller.delete("orders", held_up_by="offline replicas")
     controller.delete("audit", deleting=(1,))
 
     status = shown(controller)
 
-    assert [(debt.broker, debt.replicas) for debt in status.debts] == [(2, 1), (3, 7)]
+    assert [(pending.broker, pending.replicas) for pending in status.pending_deletions] == [(2, 1), (3, 7)]
     assert [(each.topic, each.held_up_by, each.deleting) for each in status.deletions] == [
         ("audit", None, [1]),
         ("orders", "offline replicas", []),
@@ -76,7 +76,7 @@ def test_what_brokers_owe_and_what_is_deleted_is_shown_by_id_and_name() -> None:
     assert status.counts.deleting == 2
 
 
-def test_the_counts_are_those_of_all_partitions() -> None:
+def test_the_counts_cover_all_partitions() -> None:
     counts = shown(leading(), Counts(9, under_replicated=4, non_preferred=3, waiting=2, reassigning=5)).counts
 
     assert (counts.topics, counts.partitions, counts.offline) == (2, 9, 1)
@@ -101,7 +101,7 @@ def test_a_registered_instance_says_so() -> None:
     assert shown(controller).registered
 
 
-def test_the_holder_is_shown_with_where_it_is_reached_if_that_is_known() -> None:
+def test_the_holder_has_a_host_if_it_is_registered() -> None:
     controller = FakeController()
     unregistered = shown(controller).holder
     assert unregistered is not None

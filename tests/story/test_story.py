@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-async def tell(brokers: str, directory: Path) -> tuple[int | None, dict[str, object], str]:
+async def run_demo(brokers: str, directory: Path) -> tuple[int | None, dict[str, object], str]:
     """Exit code, summary and output of ``controllerd demo``."""
     summary = directory / "summary.json"
     process = await asyncio.create_subprocess_exec(
@@ -23,26 +23,26 @@ async def tell(brokers: str, directory: Path) -> tuple[int | None, dict[str, obj
         if process.returncode is None:
             process.kill()
             await process.wait()
-    told = json.loads(summary.read_text()) if summary.exists() else {}
-    return process.returncode, told, output.decode()
+    summary_fields = json.loads(summary.read_text()) if summary.exists() else {}
+    return process.returncode, summary_fields, output.decode()
 
 
 @pytest.mark.zookeeper
 @pytest.mark.timeout(180)
 async def test_the_story_on_embedded_brokers_ends_well_within_two_minutes(tmp_path: Path) -> None:
-    status, told, output = await tell("embedded", tmp_path)
+    status, summary_fields, output = await run_demo("embedded", tmp_path)
 
     assert status == 0, output
-    assert told["ok"] is True
-    assert float(str(told["seconds"])) < 120
+    assert summary_fields["ok"] is True
+    assert float(str(summary_fields["seconds"])) < 120
 
 
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("kafka_jars")
 async def test_the_story_on_real_brokers_loses_nothing(tmp_path: Path) -> None:
-    status, told, output = await tell("kafka", tmp_path)
+    status, summary_fields, output = await run_demo("kafka", tmp_path)
 
     print(output)
     assert status == 0, output
-    assert told["ok"] is True
+    assert summary_fields["ok"] is True

@@ -62,7 +62,7 @@ class Machine:
         while not self._is_up():
             assert self._outer.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
-            time.sleep(0.05)  # the processes of another namespace: nobody here could set an event
+            time.sleep(0.05)  # the processes of another namespace cannot set an event here
 
     def _is_up(self) -> bool:
         assert self._outer is not None
@@ -96,7 +96,7 @@ class Machine:
         return Outcome(process.returncode, out.decode(), err.decode())
 
     async def must(self, *command: str, timeout_s: float = 60.0) -> str:
-        """What a command prints that has to succeed."""
+        """The output of a command that must succeed."""
         outcome = await self.run(*command, timeout_s=timeout_s)
         assert outcome.code == 0, f"{' '.join(command)}: {outcome.out}{outcome.err}"
         return outcome.out

@@ -1,4 +1,4 @@
-"""The units under a real systemd: started, watched, reloaded, stopped, and what the journal finds of it."""
+"""The units under a real systemd: started, watched, reloaded, stopped, and found in the journal."""
 
 import json
 
@@ -12,12 +12,12 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(180)]
 
 
 async def holder(peer: Peer) -> int | None:
-    """Who holds the role."""
+    """The broker id in ``/controller``, None without a controller."""
     node = await peer.node("/controller")
     return None if node is None else json.loads(node.data or b"")["brokerid"]
 
 
-async def test_it_is_started_when_it_leads_and_says_what_it_is(unit: Unit, peer: Peer) -> None:
+async def test_the_service_is_started_once_it_is_active_and_reports_its_status(unit: Unit, peer: Peer) -> None:
     await unit.start()
 
     assert await holder(peer) == NODE
@@ -25,7 +25,7 @@ async def test_it_is_started_when_it_leads_and_says_what_it_is(unit: Unit, peer:
     await unit.becomes("StatusText", "active epoch=1 partitions=0 queue=0")
 
 
-async def test_the_status_counts_what_it_looks_after(unit: Unit, peer: Peer) -> None:
+async def test_the_status_counts_partitions(unit: Unit, peer: Peer) -> None:
     await unit.start()
 
     await peer.add_topic("payments", [[1], [1]])
@@ -33,7 +33,7 @@ async def test_the_status_counts_what_it_looks_after(unit: Unit, peer: Peer) -> 
     await unit.becomes("StatusText", "active epoch=1 partitions=2 queue=0")
 
 
-async def test_it_stops_within_two_seconds_by_giving_the_role_back(unit: Unit, peer: Peer) -> None:
+async def test_the_service_resigns_and_stops_within_two_seconds(unit: Unit, peer: Peer) -> None:
     await unit.start()
 
     await unit.machine.must("systemctl", "stop", unit.service)
@@ -43,7 +43,7 @@ async def test_it_stops_within_two_seconds_by_giving_the_role_back(unit: Unit, p
     assert (await unit.says("Result"), await unit.says("ExecMainStatus")) == ("success", "0")
 
 
-async def test_the_watchdog_restarts_it_when_it_hangs(unit: Unit, peer: Peer) -> None:
+async def test_the_watchdog_restarts_the_service_when_it_hangs(unit: Unit, peer: Peer) -> None:
     await unit.start()
 
     await unit.machine.must("systemctl", "kill", "--kill-who=main", "--signal=SIGSTOP", unit.service)
@@ -63,7 +63,7 @@ async def test_a_reload_keeps_process_and_role_and_uses_the_new_level(unit: Unit
     await unit.machine.must("systemctl", "reload", unit.service)
     await unit.becomes("ActiveState", "active")
 
-    assert "configuration reloaded changed={'log.level': 'debug'}" in await unit.log()
+    assert "reloaded configuration changed={'log.level': 'debug'}" in await unit.log()
     assert await unit.says("MainPID") == process
     assert await unit.says("StatusText") == "active epoch=1 partitions=0 queue=0"
     assert await holder(peer) == NODE
@@ -77,7 +77,7 @@ async def test_a_reload_of_a_broken_file_keeps_the_old_one_and_says_why(unit: Un
     await unit.becomes("ActiveState", "active")
 
     log = await unit.log("PRIORITY=3")
-    assert "configuration not reloaded" in log
+    assert "failed to reload configuration" in log
     assert "expected one of off, summary, normal, full, got 'loud'" in log
 
 
@@ -122,17 +122,17 @@ async def test_the_admin_socket_is_served_and_outlives_the_daemon(unit: Unit) ->
     )
 
 
-async def test_a_token_from_the_credential_store_opens_it(unit: Unit) -> None:
+async def test_a_token_from_the_credential_store_is_accepted(unit: Unit) -> None:
     await unit.machine.write(f"/etc/credstore/controllerd.{unit.name}.admin-token", "b" * 64)
     await unit.configure(more='http.admin_token = "credential:admin-token"')
     await unit.start()
     resign = ("/opt/controllerd/venv/bin/controllerctl", "--api", unit.api, "--yes", "resign")
 
-    stranger = await unit.machine.run(*resign)
-    owner = await unit.machine.run("env", f"CONTROLLERCTL_TOKEN={'b' * 64}", *resign)
+    without_token = await unit.machine.run(*resign)
+    with_token = await unit.machine.run("env", f"CONTROLLERCTL_TOKEN={'b' * 64}", *resign)
 
-    assert (stranger.code, "this needs a token" in stranger.err) == (77, True)
-    assert (owner.code, "role given away" in owner.out) == (0, True), owner
+    assert (without_token.code, "requires a token" in without_token.err) == (77, True)
+    assert (with_token.code, "role given away" in with_token.out) == (0, True), with_token
 
 
 @pytest.mark.timeout(360)
@@ -143,7 +143,7 @@ async def test_the_nightly_report_is_made_beside_the_running_daemon(unit: Unit, 
     await unit.becomes("StatusText", "active epoch=1 partitions=1 queue=0")
     report = f"/var/lib/controllerd-replay/{unit.name}/report.html"
 
-    for _ in range(2):  # the second time only what is new is read
+    for _ in range(2):  # the second run reads only new records
         outcome = await unit.machine.run(
             "systemctl", "start", f"controllerd-replay@{unit.name}.service", timeout_s=150.0
         )
@@ -153,7 +153,7 @@ async def test_the_nightly_report_is_made_beside_the_running_daemon(unit: Unit, 
     assert await unit.machine.must("stat", "--format=%U %G %a", report) == "controllerd-replay controllerd-admin 640\n"
 
 
-async def test_verify_finds_nothing_to_say(machine: Machine, unit: Unit) -> None:
+async def test_systemd_analyze_verify_has_no_finding(machine: Machine, unit: Unit) -> None:
     kinds = (
         "controllerd@{}.service",
         "controllerd@{}.socket",

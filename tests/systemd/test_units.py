@@ -1,4 +1,4 @@
-"""The units as files: what they promise, how exposed they are, and where ``make install`` puts everything."""
+"""The units as files: their settings, their exposure, and the files of ``make install``."""
 
 import configparser
 import shutil
@@ -17,7 +17,7 @@ SERVICES = ("controllerd@.service", "controllerd-replay@.service")
 def settings(unit: str) -> configparser.ConfigParser:
     """The unit as sections; a repeated key keeps its last value."""
     parser = configparser.ConfigParser(strict=False, interpolation=None)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are told apart by their case
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
     parser.read(UNITS / unit)
     return parser
 
@@ -49,7 +49,7 @@ def test_a_unit_stays_hardened(unit: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``make install-files`` puts where."""
+    """The root folder of ``make install-files``."""
     root = tmp_path_factory.mktemp("root")
     command = [
         "make",

@@ -10,7 +10,7 @@ WATCHED_S = 3
 
 
 class Unit:
-    """Its names, its configuration, and what systemd knows of it."""
+    """The names of the unit, its configuration, and its properties in systemd."""
 
     def __init__(self, machine: Machine, name: str, connect: str, kafka_port: int, http_port: int) -> None:
         self.machine = machine
@@ -48,8 +48,8 @@ class Unit:
     async def took_to_stop(self) -> float:
         """Seconds between the two lines that systemd itself wrote about the stop."""
         await self.machine.must("journalctl", "--sync")
-        told = await self.machine.must("journalctl", "--output=json", f"UNIT={self.service}")
-        entries = [json.loads(line) for line in told.splitlines()]
+        journal = await self.machine.must("journalctl", "--output=json", f"UNIT={self.service}")
+        entries = [json.loads(line) for line in journal.splitlines()]
         began, ended = (
             next(int(entry["__MONOTONIC_TIMESTAMP"]) for entry in entries if entry["MESSAGE"].startswith(word))
             for word in ("Stopping ", "Stopped ")
@@ -57,9 +57,9 @@ class Unit:
         return (ended - began) / 1e6
 
     async def says(self, name: str) -> str:
-        """What systemd knows of it."""
+        """A property of the service in systemd."""
         return await self.machine.property_of(self.service, name)
 
     async def becomes(self, name: str, value: str) -> None:
-        """Wait until systemd knows this of it."""
+        """Wait until the property of the service has the value."""
         await self.machine.until(self.service, name, value)

@@ -1,4 +1,4 @@
-"""What is tried with Kafka's tools and other admin clients: one cell per action, tried by way of every entrance.
+"""The cells of the table of tools and clients: one per action, run by way of every bootstrap server.
 
 ``docs/compatibility.md`` is made of these cells, and ``tests/real/test_tools.py`` runs each of them.
 """
@@ -18,20 +18,20 @@ from tests.real.operator import tp
 from tests.real.scene import Scene
 
 WAYS: Final = ("broker", "controllerd")
-"""Where a client bootstraps from."""
+"""The kinds of bootstrap server of a client."""
 WORKS: Final = "works"
 SLOW: Final = 3
-"""The broker that nothing is moved to in time."""
+"""The broker that is throttled, so that a reassignment to it stays under way."""
 AT_ONCE: Final = 2
-"""So many virtual machines of tools may run."""
+"""The number of Java processes of tools that may run at once."""
 _COMPLAINT: Final = re.compile(r"^\S+ \S+ (?:WARN|ERROR|FATAL) .*", re.MULTILINE)
-TOLD: Final[ContextVar[list[str]]] = ContextVar("told")
-"""What the tools of a cell printed: several cells may be under way."""
+TOOL_OUTPUT: Final[ContextVar[list[str]]] = ContextVar("tool_output")
+"""The output of the tools of a cell, apart from that of other cells under way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A tool or a library; ``main_class`` is how it is started, or the class that is used."""
+    """A tool or a library; ``main_class`` is the class that starts the tool, or the class of the library."""
 
     name: str
     main_class: str
@@ -39,31 +39,31 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An action of a client, and what comes of it, in words for operators."""
+    """An action of a client and its result, in words for operators."""
 
     client: Client
     action: str
     run: "Callable[[Way], Awaitable[None]]"
     result: str = WORKS
     while_away: bool = False
-    """Whether it needs a broker that is down."""
+    """Whether the cell needs a broker that is down."""
     alone: bool = False
-    """Whether other cells would disturb it, or it them: it is about all partitions, or about what is under way."""
+    """Whether the cell must run alone, because it concerns all partitions or all reassignments."""
 
     @property
     def id(self) -> str:
-        """Its name among the tests."""
+        """The name of the cell among the tests."""
         return re.sub(r"[^a-z0-9]+", "-", f"{self.client.name} {self.action}".lower()).strip("-")
 
 
 CELLS: Final[list[Cell]] = []
-"""In the order of the page."""
+"""All cells, in the order of the page."""
 
 
 def cell(
     client: Client, action: str, result: str = WORKS, *, while_away: bool = False, alone: bool = False
 ) -> "Callable[[Callable[[Way], Awaitable[None]]], Callable[[Way], Awaitable[None]]]":
-    """Enter a function into the table."""
+    """Add a function to the table."""
 
     def enter(run: "Callable[[Way], Awaitable[None]]") -> "Callable[[Way], Awaitable[None]]":
         CELLS.append(Cell(client, action, run, result, while_away, alone))
@@ -73,16 +73,16 @@ def cell(
 
 
 class Way:
-    """A cluster seen through one entrance, and names that no other cell uses."""
+    """A cluster by way of one bootstrap server, and names that no other cell uses."""
 
     def __init__(self, scene: Scene, entrance: str, bootstrap: str, home: Path) -> None:
         self.scene = scene
         self.entrance = entrance
         self.bootstrap = bootstrap
         self.prepared: dict[str, str] = {}
-        """Topics for the time while a broker is down, by what they are for."""
+        """Topics for the cells while a broker is down, by purpose."""
         self.whole = True
-        """Whether every broker runs, so that no tool has a reason to complain."""
+        """Whether every broker runs, so that no tool has a reason for a warning."""
         self._home = home
         self._names = 0
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -109,7 +109,7 @@ class Way:
         connect: str = "--bootstrap-server",
         complaining: bool = False,
     ) -> str:
-        """What a tool prints that ends well, and logs no warning unless it is ``complaining`` or a broker is down."""
+        """The output of a tool that must succeed, without warnings unless ``complaining`` or a broker is down."""
         done = await self.ended(client, *arguments, stdin=stdin, connect=connect)
         assert done.exit_status == 0, done
         if self.whole and not complaining:
@@ -117,7 +117,7 @@ class Way:
         return done.stdout
 
     async def refused(self, client: Client, *arguments: str, says: str) -> None:
-        """A tool fails with this sentence."""
+        """Run a tool that must fail with this message."""
         done = await self.ended(client, *arguments)
         assert done.exit_status == 1, done
         assert says in done.stdout + done.stderr, done
@@ -125,15 +125,15 @@ class Way:
     async def ended(
         self, client: Client, *arguments: str, stdin: str = "", connect: str = "--bootstrap-server"
     ) -> ToolResult:
-        """How a tool ends."""
+        """Run a tool, and return its result."""
         options = [*(connect, self.bootstrap)] if connect else []
         async with self._room:
             done = await run_tool(client.main_class, [*options, *arguments], directory=self._home, stdin=stdin)
-        TOLD.get().append(f"{client.name} {' '.join(arguments)}: exit {done.exit_status}")
-        TOLD.get().extend(text for text in (done.stdout.strip(), done.stderr.strip()) if text)
+        TOOL_OUTPUT.get().append(f"{client.name} {' '.join(arguments)}: exit {done.exit_status}")
+        TOOL_OUTPUT.get().extend(text for text in (done.stdout.strip(), done.stderr.strip()) if text)
         return done
 
-    # -- what a cell begins with -------------------------------------------------------------------------------------
+    # -- fixtures of cells -------------------------------------------------------------------------------------------
 
     async def topic(
         self, replicas: Mapping[int, Sequence[int]], configs: Mapping[str, str] | None = None, what: str = "t"
@@ -148,14 +148,14 @@ class Way:
         """Wait until every running broker shows these partitions of a topic with leaders."""
 
         async def shown() -> bool:
-            told = (await self.scene.cluster.metadata()).values()
-            known = [metadata.topics.get(name) for metadata in told]
+            views = (await self.scene.cluster.metadata()).values()
+            known = [metadata.topics.get(name) for metadata in views]
             return all(topic is not None and _led(topic.partitions) == set(partitions) for topic in known)
 
         await self.scene.until_seen(shown, f"every broker shows {name}")
 
     async def moved_topic(self) -> str:
-        """A topic of one partition on 2 and 1 that 1 leads, so that a preferred election moves it."""
+        """A topic of one partition on brokers 2 and 1 that broker 1 leads, so that a preferred election moves it."""
         name = await self.topic({0: [1, 2]})
         await self.scene.until_isr(name, {1, 2})
         await self.scene.operator.reassign({tp(name): [2, 1]})
@@ -165,7 +165,7 @@ class Way:
 
     @asynccontextmanager
     async def stuck_topic(self) -> AsyncIterator[str]:
-        """A topic of one partition that is on its way from 1 to 3, and is given up in the end."""
+        """A topic of one partition with a reassignment from broker 1 to 3, which is cancelled at the end."""
         name = await self.topic({0: [1]}, {"min.insync.replicas": "1"})
         await self.scene.throttle(name, SLOW)
         try:
@@ -177,15 +177,15 @@ class Way:
             await self.scene.unthrottle(SLOW)
 
     async def slow_topic(self) -> str:
-        """A topic of two partitions on 1 with so much in it that 3, throttled to a byte a second, cannot catch up."""
+        """A topic of two partitions on broker 1 with so many records that the throttled broker 3 cannot catch up."""
         name = await self.topic({0: [1], 1: [1]}, {"min.insync.replicas": "1"})
-        # What a tool sets itself some broker may hear after it has begun to fetch, and be done at once.
+        # A broker might apply the throttle of the tool itself only after it has fetched everything.
         await self.scene.throttle(name, SLOW)
         for partition in (0, 1):
             await self.scene.ballast(name, partition)
         return name
 
-    # -- what has become of it ---------------------------------------------------------------------------------------
+    # -- effects -----------------------------------------------------------------------------------------------------
 
     async def replicas(self, name: str) -> dict[int, tuple[int, ...]]:
         """The replicas of each partition, as ZooKeeper has them."""
@@ -207,11 +207,11 @@ class Way:
         await self.scene.until_hosted(name, ())
 
     async def led_uncleanly(self, name: str) -> None:
-        """A topic that was on 3 and 2, in sync on 3 alone, is led by 2 now, which is what is left of it."""
+        """Check that broker 2 leads a topic on brokers 3 and 2 whose only ISR member was broker 3."""
 
         async def shown() -> bool:
-            told = (await self.scene.cluster.metadata()).values()
-            return all(metadata.topics[name].partitions[0].leader == 2 for metadata in told)
+            views = (await self.scene.cluster.metadata()).values()
+            return all(metadata.topics[name].partitions[0].leader == 2 for metadata in views)
 
         state = await self.scene.state(name)
         assert (state.leader, list(state.isr)) == (2, [2])
@@ -223,17 +223,17 @@ def _led(partitions: Mapping[int, object]) -> set[int]:
 
 
 def contains(text: str, *parts: str) -> None:
-    """All of these are in what was printed, whatever the spaces."""
+    """Check that the output has all of these parts, without regard to spaces."""
     plain = " ".join(text.split())
     missing = [part for part in parts if part not in plain]
     assert not missing, f"{missing} not in:\n{text}"
 
 
 def complaints(logged: str) -> list[str]:
-    """The warnings and errors in what a tool logged."""
+    """The warnings and errors in the log of a tool."""
     return _COMPLAINT.findall(logged)
 
 
 async def in_thread(function: Callable[..., object], *arguments: object) -> None:
-    """What a library does that blocks."""
+    """Run a blocking call of a library in a thread."""
     await asyncio.to_thread(function, *arguments)

@@ -29,7 +29,7 @@ PLACED: Final = {0: [1, 2, 3], 1: [2, 3, 1]}
 
 
 async def group_of(way: Way) -> tuple[str, str]:
-    """A topic with records, and a group that has read them all and left."""
+    """A topic with records, and an empty group that has committed them all."""
     topic = await way.topic({0: [1, 2]}, {"min.insync.replicas": "1"})
     group = way.new_name("group")
     await way.scene.ballast(topic)
@@ -39,7 +39,7 @@ async def group_of(way: Way) -> tuple[str, str]:
 
 @asynccontextmanager
 async def member_of(way: Way, topic: str, group: str) -> AsyncIterator[None]:
-    """While a consumer is in the group and has the whole topic."""
+    """Keep a consumer in the group that is assigned the whole topic."""
     assigned, leaving = threading.Event(), threading.Event()
     working = asyncio.create_task(in_thread(_stay, way.bootstrap, topic, group, assigned, leaving))
     try:
@@ -58,7 +58,7 @@ def _stay(bootstrap: str, topic: str, group: str, assigned: threading.Event, lea
 
 
 def produced(settings: dict[str, object], topic: str) -> None:
-    """Records, all acknowledged."""
+    """Produce records that must all be acknowledged."""
     failed: list[str] = []
     producer = Producer({"acks": "all", **settings})
     for number in range(RECORDS):
@@ -68,7 +68,7 @@ def produced(settings: dict[str, object], topic: str) -> None:
 
 
 def transacted(bootstrap: str, topic: str, transactional_id: str) -> None:
-    """Records that were given up, and then those that count."""
+    """Produce records in a transaction that is aborted, and others in one that is committed."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
     producer.init_transactions(READ_S)
     for count, end in ((7, producer.abort_transaction), (RECORDS, producer.commit_transaction)):
@@ -80,7 +80,7 @@ def transacted(bootstrap: str, topic: str, transactional_id: str) -> None:
 
 
 def committed(bootstrap: str, topic: str, group: str, count: int) -> None:
-    """A group reads so many records and no more, commits, and leaves."""
+    """Read exactly so many records as a group, commit, and leave."""
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     with closing(Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True})) as consumer:
         consumer.subscribe([topic])
@@ -99,7 +99,7 @@ def committed(bootstrap: str, topic: str, group: str, count: int) -> None:
 
 
 def has_committed(bootstrap: str, topic: str, group: str, count: int) -> None:
-    """The offsets of a group add up to so many records; of a partition that is empty there need not be any."""
+    """Check that the committed offsets of a group add up to so many records; an empty partition may have none."""
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": group})) as consumer:
         offsets = consumer.committed([TopicPartition(topic, number) for number in PLACED], READ_S)
     assert sum(max(each.offset, 0) for each in offsets) == count
@@ -118,7 +118,7 @@ async def _consumed(way: Way, topic: str, *options: str, count: int = RECORDS) -
 
 
 async def _idempotent(way: Way, topic: str) -> bool:
-    """Whether the partitions remember who wrote them, which they do of idempotent producers alone."""
+    """Whether the partitions have producer states, which only idempotent producers leave."""
     told = [
         await way.tool(TRANSACTIONS, "describe-producers", "--topic", topic, "--partition", str(number))
         for number in PLACED

@@ -25,13 +25,13 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 async def by_confluent(way: Way, act: Callable[[AdminClient], object]) -> None:
-    """What a client does that knows one node, and that lives until it is done."""
+    """Run a call of a client with one bootstrap server; the client lives until the call has ended."""
     admin = AdminClient({"bootstrap.servers": way.bootstrap})
     await in_thread(act, admin)
 
 
 def done(futures: dict[Any, Any]) -> list[Any]:
-    """What became of each; the first that failed is raised."""
+    """The results of the futures. :raises KafkaException: the first failure."""
     return [future.result(ANSWERED_S) for future in futures.values()]
 
 
@@ -144,7 +144,7 @@ def _confluent_described(admin: AdminClient, name: str) -> None:
 
 
 async def by_python(way: Way, act: Callable[[Any], object]) -> None:
-    """What a client does that knows one node; it raises when it is refused."""
+    """Run a call of a client with one bootstrap server; a refused request is raised."""
 
     def acted() -> None:
         from kafka.admin import KafkaAdminClient

@@ -15,7 +15,7 @@ FEATURES: Final = Client("kafka-features", "org.apache.kafka.tools.FeatureComman
 CLUSTER: Final = Client("kafka-cluster", "org.apache.kafka.tools.ClusterTool")
 QUORUM: Final = Client("kafka-metadata-quorum", "org.apache.kafka.tools.MetadataQuorumCommand")
 NODE: Final = re.compile(r"\(id: (\d+) rack: null\) -> \((.*?)^\)", re.DOTALL | re.MULTILINE)
-"""A node and all that it says of itself, as kafka-broker-api-versions prints them."""
+"""A node with its API versions, as kafka-broker-api-versions prints them."""
 
 
 @cell(GROUPS, "`--list`, `--list --state`")

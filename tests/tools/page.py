@@ -16,23 +16,22 @@ from tests.tools.seen import Seen, is_seen, read
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 SOURCES: Final = (topics, partitions, configs, others, data, libraries)
-"""In the order of the page; importing them enters their cells."""
+"""The modules with cells, in the order of the page; their import adds the cells."""
 NOT_SEEN: Final = "not seen yet"
 HEAD: Final = f"""\
 # Tools and clients
 
 Kafka's own command-line tools of 3.9.1, each by its main class, and admin clients in C and Python, unchanged, on a
 cluster of three stock brokers of 3.9.1 that controllerd leads (mode `visible`). Every row is a test that is run twice
-(`tests/real/test_tools.py`): with `--bootstrap-server` naming a broker, and naming controllerd. It checks what is
-printed, the exit status, that a tool logs no warning where there is nothing to warn of, and what ZooKeeper and the
-brokers have afterwards.
+(`tests/real/test_tools.py`): with `--bootstrap-server` naming a broker, and naming controllerd. It checks the output,
+the exit status, that a tool logs no warning without a cause, and the state of ZooKeeper and the brokers afterwards.
 
-*works* means: it does what Kafka documents. *refused in Kafka's words* means: with its error and its sentence, so that
-scripts that look for them go on. That answers are those of the built-in controller is shown elsewhere: in
-`tests/real/test_comparison.py` both controllers are asked more than {len(EVERYTHING) // 50 * 50} requests, and their
-answers are compared one by one; what differs on purpose is in `tests/real/comparison/differences.toml`, and below.
+*works* means: the client does what Kafka documents. *refused in Kafka's words* means: with Kafka's error and message,
+so that scripts that search for them still work. Another test compares the answers with the built-in controller's: in
+`tests/real/test_comparison.py` both controllers are sent more than {len(EVERYTHING) // 50 * 50} requests, and their
+answers are compared one by one; intended differences are in `tests/real/comparison/differences.toml`, and below.
 
-This page is generated from the table of the tests and from what was seen when they ran (`tests/tools/seen.json`):
+This page is generated from the table of the tests and from the results of their runs (`tests/tools/seen.json`):
 `CONTROLLERD_TOOLS_SEEN=1 make test-real`, then `python -m tests.tools.page`. A cell that was changed since says
 *{NOT_SEEN}*.
 """
@@ -46,35 +45,35 @@ RELEASES: Final = f"""\
 ## Releases of the brokers
 
 Three stock brokers of each release under load, at 2.0, the lowest `inter.broker.protocol.version` that controllerd
-serves, and at the release's own, led by a controllerd that is configured for none of it. Every cell is a test
+serves, and at the release's own, led by a controllerd without any setting for these versions. Every cell is a test
 (`tests/releases/acts.py`), after which no acknowledged record is lost, doubled or out of order, and the audit log folds
-to ZooKeeper. *Take over* is from the release's own controller, and *give back* to it. *Bounce* means that a broker ends
-and starts again while the process of controllerd stands still: controllerd then tells the new life from the old one by
-its epoch, and sends the broker everything. *Controlled shutdown* means that SIGTERM is answered and the leaders have
-moved before the broker goes. The table also names the way in which leaders reported changes of ISRs, as the audit log
-had it.
+to ZooKeeper. *Take over* is from the release's own controller, and *give back* to it. *Bounce* means that a broker
+restarts while the process of controllerd is paused: controllerd recognises the new process by its broker epoch, and
+sends it all its replicas and the whole metadata. *Controlled shutdown* means that SIGTERM is answered and the leaders
+have moved before the broker stops. The table also names the way in which leaders reported changes of ISRs, by the audit
+log.
 
 controllerd serves the protocol versions from 2.0 to 3.9; `kafka.inter_broker_protocol_version` takes no other one. A
 lower version of a broker is no reason to refuse the role: controllerd then uses 2.0, or the higher version that it
 knows already, and raises the alarm `settings of brokers differ` (`inter.broker.protocol.version: 2.0 is used as
 the lowest that is served, but broker 1 says 1.1`). Raise the version of this broker. No release is tested below 2.0.
 
-The table is generated from what was seen (`tests/releases/seen.json`): `CONTROLLERD_RELEASES_SEEN=1 make
+The table is generated from the results of the tests (`tests/releases/seen.json`): `CONTROLLERD_RELEASES_SEEN=1 make
 test-releases`, then `python -m tests.tools.page`. *{NOT_SEEN}* is a cell whose test has not succeeded as it is now.
 
 """
 GAPS: Final = """
 The longest time that one partition went without an acknowledgement (three brokers, one producer with `acks=all` on six
-partitions) while each broker is shut down in order and started again, measured once by
+partitions) while each broker is shut down and started again, one after the other, measured once by
 `tests/releases/test_rolling_restart.py`. Leaders of 2.7, 2.8 and 3.0 do not move the high watermark when a change of
-the ISR is answered (KAFKA-13091), whoever leads the cluster: a producer whose record arrives at that moment waits for
+the ISR is answered (KAFKA-13091), under any controller: a producer whose record arrives at that moment waits for
 its `request.timeout.ms`, 5 s here.
 
 """
 TAIL: Final = """\
-## What is not here
+## Not covered
 
-- kafka-dump-log, kafka-storage and the like work on files and ask no controller. kafka-delegation-tokens needs
+- kafka-dump-log, kafka-storage and similar tools work on files without a controller. kafka-delegation-tokens needs
   authentication, which is not supported yet.
 - `create.topic.policy.class.name` and `alter.config.policy.class.name` name Java classes, which controllerd cannot run.
   Where a broker, or the `server.properties` of controllerd, names one, controllerd does not lead.
@@ -125,7 +124,7 @@ def page() -> str:
 
 
 def results(cell: Cell, seen: Seen) -> list[str]:
-    """What comes of an action by way of each entrance, as far as it was seen."""
+    """The result of an action by way of each bootstrap server, if a test has seen it."""
     return [cell.result if is_seen(seen, cell, way) else NOT_SEEN for way in WAYS]
 
 

@@ -13,7 +13,7 @@ IN_WORDS: Final = "refused in Kafka's words"
 
 
 async def throttled(way: Way, name: str) -> dict[str, str]:
-    """What throttles a topic, and how much each broker lets through."""
+    """The throttle of a topic, and the rate of each broker."""
     topic = {key: value for key, value in (await way.configs(f"topics/{name}")).items() if "throttled" in key}
     for broker in (1, 2, 3):
         rates = await way.configs(f"brokers/{broker}")

@@ -41,7 +41,7 @@ def section() -> str:
 
 
 def _differing() -> Iterator[tuple[str, str, str]]:
-    """Name, releases and what is accepted, of each config that some release does not know or restricts otherwise."""
+    """Name, releases and accepted values of each config that some release does not know or restricts otherwise."""
     spans: dict[tuple[str, str], list[TopicConfigRow]] = {}
     for row in TOPIC_CONFIG_ROWS:
         spans.setdefault((row.name, _accepted(row)), []).append(row)

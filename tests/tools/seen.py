@@ -1,6 +1,6 @@
-"""What was seen on real brokers: the page about tools and clients claims nothing else.
+"""The results that tests on real brokers have seen: the page about tools and clients claims nothing else.
 
-``CONTROLLERD_TOOLS_SEEN=1`` lets the real tests keep it up to date. A cell that is changed has not been seen.
+With ``CONTROLLERD_TOOLS_SEEN=1``, the real tests keep the file up to date. A changed cell counts as not seen.
 """
 
 import hashlib
@@ -16,27 +16,27 @@ RECORD: Final = Path(__file__).with_name("seen.json")
 VARIABLE: Final = "CONTROLLERD_TOOLS_SEEN"
 
 Seen = dict[str, dict[str, str]]
-"""By cell and entrance, the fingerprint of the cell that did there what it says."""
+"""By cell and bootstrap server, the fingerprint of the cell that succeeded there."""
 
 
 def fingerprint(cell: Cell) -> str:
-    """Of what the cell does and says, whatever its layout."""
+    """The fingerprint of the source of a cell, without regard to its layout."""
     words = "".join(inspect.getsource(cell.run).split())
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
 def read(record: Path = RECORD) -> Seen:
-    """Everything that was seen."""
+    """All results that were seen."""
     return dict(json.loads(record.read_text("utf-8"))) if record.exists() else {}
 
 
 def is_seen(seen: Seen, cell: Cell, entrance: str) -> bool:
-    """Whether the cell, as it is now, did what it says."""
+    """Whether the cell, with its present source, has succeeded."""
     return seen.get(cell.id, {}).get(entrance) == fingerprint(cell)
 
 
 def note(cell: Cell, entrance: str, held: bool, record: Path = RECORD) -> None:
-    """Keep what became of a cell, where that is asked for."""
+    """Keep the outcome of a cell, if the environment variable asks for that."""
     if os.environ.get(VARIABLE) != "1":
         return
     seen = read(record)

@@ -1,4 +1,4 @@
-"""What is asked of both controllers can be asked, and what may differ is said about something that is asked."""
+"""Every request of the comparison can be encoded, and every allowed difference is about one of the requests."""
 
 from collections import Counter
 from fnmatch import fnmatchcase
@@ -31,11 +31,11 @@ PROMISED: Final = 120
 ROW: Final = Justified(["grow *"], ["error_message"], "words")
 
 
-def test_there_are_more_requests_than_were_promised() -> None:
+def test_there_are_at_least_the_promised_requests() -> None:
     assert len(EVERYTHING) >= PROMISED
 
 
-def test_the_page_about_real_brokers_says_how_many_there_are() -> None:
+def test_the_page_about_real_brokers_has_the_number_of_requests() -> None:
     assert f" {len(EVERYTHING)} questions" in PAGE.read_text("utf-8")
 
 
@@ -87,7 +87,7 @@ def test_a_reason_that_names_errors_covers_no_others(built_in: str, ours: str, c
     assert row.covers(Difference("grow x", [f"{code} {built_in}"], [f"{code} {ours}"])) is covered
 
 
-def test_a_reason_for_what_is_no_difference_any_more_is_found() -> None:
+def test_a_reason_without_a_difference_is_found() -> None:
     row = Justified(["grow a*", "grow b"], ["error_code", "error_message"], "words")
 
     assert row.unused([Difference("grow ab", [SAYS], [])]) == ["grow b", "grow a*: error_code"]
@@ -95,7 +95,7 @@ def test_a_reason_for_what_is_no_difference_any_more_is_found() -> None:
 
 
 def answer(*rows: tuple[int, str]) -> list[str]:
-    """The answer to a growth, line by line."""
+    """The answer to a CreatePartitions, line by line."""
     results = [{"name": name, "error_code": ErrorCode(code), "error_message": None} for code, name in rows]
     return list(lines("", fill(CreatePartitionsResponse, {"throttle_time": ms(0), "results": results})))
 
@@ -104,7 +104,7 @@ def test_rows_in_another_order_are_no_difference() -> None:
     assert answer((0, "a"), (37, "b")) == answer((37, "b"), (0, "a"))
 
 
-def test_a_row_more_of_the_same_is_a_difference() -> None:
+def test_one_more_equal_row_is_a_difference() -> None:
     once, twice = answer((37, "a")), answer((37, "a"), (37, "a"))
 
     (found,) = differences({"grow": once}, {"grow": twice})
@@ -117,7 +117,7 @@ def test_replicas_in_another_order_are_a_difference() -> None:
     assert list(lines("replicas", (1, 2))) == ["replicas = [1, 2]"]
 
 
-def test_errors_of_rows_and_of_the_whole_are_found_and_texts_are_none() -> None:
+def test_errors_of_rows_and_of_the_top_level_are_found_and_messages_are_not() -> None:
     assert errors(["error_code = not_controller", *answer((0, "a"), (37, "b"))]) == [
         "not_controller",
         "invalid_partitions",

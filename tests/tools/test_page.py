@@ -1,4 +1,4 @@
-"""The page about tools and clients says what the tests saw, and they try what was promised."""
+"""The page about tools and clients has the results that the tests saw, and the tests cover the promised actions."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -45,26 +45,26 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == page(), "run: python -m tests.tools.page"
 
 
-def test_every_result_was_seen_by_way_of_every_entrance() -> None:
+def test_every_result_was_seen_by_way_of_every_bootstrap_server() -> None:
     known = seen.read()
     missing = [each.id for each in CELLS if NOT_SEEN in results(each, known)]
 
     assert missing == [], f"run tests/real/test_tools.py with {seen.VARIABLE}=1"
 
 
-def test_nothing_is_remembered_of_cells_that_there_are_no_more() -> None:
+def test_no_result_is_kept_of_a_removed_cell() -> None:
     assert seen.read().keys() - {each.id for each in CELLS} == set()
 
 
 @pytest.mark.parametrize(("client", "words"), PROMISED.items(), ids=PROMISED.keys())
-def test_every_client_tries_what_was_promised(client: str, words: tuple[str, ...]) -> None:
+def test_every_client_has_the_promised_actions(client: str, words: tuple[str, ...]) -> None:
     actions = " | ".join(each.action for each in CELLS if each.client.main_class == client)
 
     assert [word for word in words if word not in actions] == []
 
 
 @pytest.mark.parametrize("kind", ["preferred", "unclean"])
-def test_elections_of_each_kind_are_tried_of_one_of_some_and_of_all(kind: str) -> None:
+def test_elections_of_each_kind_are_tried_of_one_partition_of_some_and_of_all(kind: str) -> None:
     actions = " | ".join(each.action for each in CELLS if kind in each.action and "election" in each.client.name)
 
     assert [word for word in BOTH if word not in actions] == []
@@ -82,25 +82,25 @@ async def _nothing(_: Way) -> None: ...
 
 
 async def _nothing_else(_: Way) -> None:
-    """Another."""
+    """Another source."""
 
 
 CELL: Final = Cell(CELLS[0].client, "an action", _nothing)
 CHANGED: Final = Cell(CELLS[0].client, "an action", _nothing_else)
 
 
-class TestWhatWasSeen:
+class TestSeenResults:
     @pytest.fixture
     def record(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(seen.VARIABLE, "1")
         return tmp_path / "seen.json"
 
-    def test_is_on_the_page_for_the_entrance_alone_where_it_was_seen(self, record: Path) -> None:
+    def test_is_on_the_page_only_for_the_bootstrap_server_where_it_was_seen(self, record: Path) -> None:
         seen.note(CELL, WAYS[1], True, record)
 
         assert results(CELL, seen.read(record)) == [NOT_SEEN, CELL.result]
 
-    def test_counts_no_more_when_the_cell_has_changed(self, record: Path) -> None:
+    def test_counts_as_not_seen_when_the_cell_has_changed(self, record: Path) -> None:
         seen.note(CELL, WAYS[0], True, record)
 
         assert results(CHANGED, seen.read(record)) == [NOT_SEEN, NOT_SEEN]

@@ -12,11 +12,11 @@ OFFSETS: Final = Client("kafka-get-offsets", "org.apache.kafka.tools.GetOffsetSh
 DELETE_RECORDS: Final = Client("kafka-delete-records", "org.apache.kafka.tools.DeleteRecordsCommand")
 INTERNAL: Final = "__consumer_offsets"
 DEFAULT_PARTITIONS, DEFAULT_REPLICAS = 2, 2
-"""What the clusters of these tests are configured with, since 1 and 1 would come of itself."""
+"""The configuration of the test clusters, which differs from Kafka's defaults of 1 and 1."""
 
 
 def counts(replicas: dict[int, tuple[int, ...]]) -> dict[int, int]:
-    """How many different brokers each partition has, controllerd not being one."""
+    """The number of different brokers of each partition, without controllerd."""
     return {number: len(set(brokers) & set(BROKER_IDS)) for number, brokers in replicas.items()}
 
 

@@ -1,4 +1,4 @@
-"""How a scenario begins, as transactions: what brokers create, and the znodes that the trace starts with."""
+"""The state at the start of a scenario, as transactions: the znodes of the brokers and of the trace."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -7,19 +7,19 @@ from controllerd.core.cluster_settings import Policy
 from controllerd.core.model import NO_LEADER
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Operation, SetData
 from controllerd.zk.paths import PERSISTENT_PATHS
-from tests.traces.format import Json, Op, Trace, Znode
+from tests.traces.format import Json, Op, Trace, TraceZnode
 from tests.traces.observe import EPOCH_PATH, raw_data
 from tests.traces.symbols import Symbols
 
 IDS: Final = "/brokers/ids/"
 FIRST_EPOCH: Final = 4
-"""Controller epoch before anything happens; our controller wins the next one."""
+"""The controller epoch before the scenario; our controller wins the next one."""
 _BY_FIRST_BROKER: Final[Mapping[str, Json]] = {
     **dict.fromkeys(PERSISTENT_PATHS),
     "/latest_producer_id_block": None,
     "/feature": {"features": {}, "version": 2, "status": 1},
 }
-"""What the first broker of a cluster creates when it starts, and the first controller."""
+"""The znodes that the first broker of a cluster and the first controller create at their start."""
 
 
 def symbols_of(trace: Trace, node_id: int) -> Symbols:
@@ -29,15 +29,15 @@ def symbols_of(trace: Trace, node_id: int) -> Symbols:
 
 
 def policy_of(trace: Trace) -> Policy:
-    """How the controller was told to behave; the imbalance of leaders is looked at as often as it can be."""
+    """The controller's settings in the trace; the imbalance of leaders is checked as often as possible."""
     is_balanced = trace.config.get("auto.leader.rebalance.enable") != "false"
     return Policy(auto_leader_rebalance_enable=is_balanced, leader_imbalance_check_interval_s=1.0)
 
 
 def beginning(trace: Trace, symbols: Symbols) -> list[Operation]:
-    """What makes an empty ZooKeeper look like the beginning of the trace, but for registrations and ``/controller``.
+    """The transactions from an empty ZooKeeper to the start of the trace, without registrations and ``/controller``.
 
-    If it is our controller that leads at the beginning, its election brings ``/controller_epoch`` to its version; and
+    If our controller leads at the start, its election brings ``/controller_epoch`` to its version; and
     a reassignment that is under way is resumed then, with the next leader epoch.
     """
     wanted: dict[str, tuple[Json, int]] = {path: (data, 0) for path, data in _BY_FIRST_BROKER.items()}
@@ -54,14 +54,14 @@ def beginning(trace: Trace, symbols: Symbols) -> list[Operation]:
 
 
 def dying(trace: Trace) -> tuple[int, ...]:
-    """Brokers that died under the controller before the trace begins, and left partitions without leader.
+    """Brokers that died under the controller before the trace begins, so that partitions have no leader.
 
     A controller that is elected after the death would take the dead out of their ISRs once more.
     """
     return tuple(sorted({znode.data["isr"][0] for znode in _leaderless(trace).values()}))
 
 
-def _leaderless(trace: Trace) -> Mapping[str, Znode]:
+def _leaderless(trace: Trace) -> Mapping[str, TraceZnode]:
     states = {path: znode for path, znode in trace.initial.items() if path.endswith("/state")}
     return {path: znode for path, znode in states.items() if znode.data["leader"] == NO_LEADER}
 
@@ -95,7 +95,7 @@ def _operations(wanted: Mapping[str, tuple[Json, int]], symbols: Symbols) -> Ite
 
 
 def operation_of(op: Op, symbols: Symbols) -> Operation:
-    """What a stub or a tester writes."""
+    """The operation of a stub or a tester."""
     expect = ANY_VERSION if op.expect is None else symbols.resolve(op.expect)
     match op.op:
         case "create":
@@ -107,7 +107,7 @@ def operation_of(op: Op, symbols: Symbols) -> Operation:
 
 
 def unlike_beginning(trace: Trace, znodes: Mapping[str, Json]) -> list[str]:
-    """Topics that are not as the trace begins: the start of our controller must not have written to them."""
+    """Topics that differ from the start of the trace: the start of our controller must not have written to them."""
     return [
         f"{path}: {znodes.get(path)} instead of {znode}"
         for path, znode in trace.initial.items()

@@ -1,6 +1,6 @@
-"""The differences between a recorded trace and what our controller did, by the rules of the traces' format.
+"""The differences between a recorded trace and the actions of our controller, by the rules of the traces' format.
 
-Per znode and per broker the sequences must be equal; the order between them is only what happened once.
+Per znode and per broker the sequences must be equal; the order between them is not significant.
 """
 
 import difflib
@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 from typing import Final
 
 from controllerd.zk.access import ANY_VERSION
-from tests.traces.format import CLOSED, Json, Op, ReplyLine, RequestLine, Trace, ZkLine, Znode
+from tests.traces.format import CLOSED, Json, Op, ReplyLine, RequestLine, Trace, TraceZnode, ZkLine
 from tests.traces.observe import EPOCH_PATH, Observed
 
 _COMPARED: Final = (
@@ -24,12 +24,12 @@ _COMPARED: Final = (
     "/log_dir_event_notification/",
     EPOCH_PATH,
 )
-"""Whose final state is compared; ``/controller`` differs by design and is seen among the writes."""
+"""Paths whose final data are compared; ``/controller`` differs by design and is compared among the writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where we differ: lines of the trace (none when there is no counterpart), in what, and what that looks like."""
+    """A difference: the lines of the trace (none when there is no counterpart), its kind, and its text."""
 
     lines: tuple[int, ...]
     kind: str
@@ -41,7 +41,7 @@ class Difference:
 
 
 def differences(trace: Trace, observed: Observed, *, with_repeats: bool = True) -> list[Difference]:
-    """All of them. ``with_repeats`` is False where requests are not sent through sockets and so never repeated."""
+    """All differences. ``with_repeats`` is False where requests are not sent through sockets and so never repeated."""
     found = [*_writes(trace, observed), *_groups(trace, observed), *_requests(trace, observed, with_repeats)]
     found += _replies(trace, observed)
     return found + (_final(trace.final, observed.znodes) if trace.final is not None else [])
@@ -53,7 +53,7 @@ Numbered = tuple[ZkLine, Op]
 
 
 def _committed(lines: Iterable[ZkLine]) -> dict[str, list[Numbered]]:
-    """Per znode what took effect."""
+    """The writes that took effect, per znode."""
     found: defaultdict[str, list[Numbered]] = defaultdict(list)
     for line in lines:
         if not any(op.error for op in line.ops):
@@ -91,7 +91,7 @@ def _write(theirs: Numbered | None, mine: Numbered | None) -> list[Difference]:
 
 
 def _kind_of_write(expected: Op, ours: Op) -> str:
-    """Empty when nothing differs."""
+    """The kind of a difference between two writes; empty if there is none."""
     theirs, mine = _state(expected.data), _state(ours.data)
     same = (expected.op, expected.version, expected.ephemeral) == (ours.op, ours.version, ours.ephemeral)
     if same and theirs == mine:
@@ -102,7 +102,7 @@ def _kind_of_write(expected: Op, ours: Op) -> str:
 
 
 def _kind_of_condition(expected: Op, ours: Op) -> str:
-    if expected.expect == ours.expect or ours.expect is None:  # ZooKeeper's log does not tell what was demanded
+    if expected.expect == ours.expect or ours.expect is None:  # ZooKeeper's log does not have the required version
         return ""
     return "compares the version" if expected.expect == ANY_VERSION else "condition"
 
@@ -116,13 +116,13 @@ def _kind_of_fence(line: ZkLine, ours: ZkLine) -> str:
 
 
 def _state(data: Json) -> Json:
-    """Key order and a recovery state of 0 do not count."""
+    """The state without the order of keys and without a recovery state of 0."""
     is_plain = isinstance(data, dict) and data.get("leader_recovery_state") == 0
     return {key: value for key, value in data.items() if key != "leader_recovery_state"} if is_plain else data
 
 
 def _attempts(theirs: Sequence[Numbered], ours: Sequence[Numbered]) -> list[Difference]:
-    """Writes that were refused."""
+    """The differences between refused writes."""
     left = [(op.op, op.path, op.error) for _, op in ours]
     found = []
     for line, op in theirs:
@@ -134,7 +134,7 @@ def _attempts(theirs: Sequence[Numbered], ours: Sequence[Numbered]) -> list[Diff
 
 
 def _groups(trace: Trace, observed: Observed) -> list[Difference]:
-    """Which of the trace's transactions we do as one."""
+    """The transactions of the trace that our controller does as one."""
     expected, ours = _committed(trace.writes), _committed(observed.writes)
     merged: defaultdict[int, set[int]] = defaultdict(set)
     for path, theirs in expected.items():
@@ -168,7 +168,7 @@ def _requests(trace: Trace, observed: Observed, with_repeats: bool) -> list[Diff
 def _paired(
     expected: Sequence[RequestLine], ours: Sequence[RequestLine]
 ) -> Iterable[tuple[RequestLine | None, RequestLine | None]]:
-    """Each request with its counterpart. One that is missing in the middle does not shift all that follow."""
+    """Each request with its counterpart. A missing request in the middle does not shift all later ones."""
     if len(expected) == len(ours):
         return zip(expected, ours, strict=True)
     texts, own_texts = ([json.dumps(_key(line), sort_keys=True) for line in lines] for lines in (expected, ours))
@@ -206,7 +206,7 @@ def _reply(line: ReplyLine) -> tuple[str, str, int, Json]:
 
 
 def _comparable(body: Json) -> Json:
-    """Without the words of errors, which are for people, and the order of topics, which means nothing."""
+    """The body without the texts of errors, which are for people, and with sorted topics."""
     if isinstance(body, list):
         rows = [_comparable(row) for row in body]
         return sorted(rows, key=_topic_of) if rows and _topic_of(rows[0]) else rows
@@ -222,14 +222,17 @@ def _topic_of(row: Json) -> str:
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 
-def _final(expected: Mapping[str, Znode], ours: Mapping[str, Znode]) -> list[Difference]:
-    """The znodes at the end; empty folders that only one of the two controllers creates at its start do not count."""
+def _final(expected: Mapping[str, TraceZnode], ours: Mapping[str, TraceZnode]) -> list[Difference]:
+    """The differences between the final znodes.
+
+    Empty folders that only one of the two controllers creates do not count.
+    """
     found = []
     for path in sorted({*expected, *ours}):
         if not path.startswith(_COMPARED) or path == "/brokers/ids/CTRL":
             continue
         theirs, mine = expected.get(path), ours.get(path)
-        if theirs is None and path.startswith("/admin/") and mine == Znode(None, 0):
+        if theirs is None and path.startswith("/admin/") and mine == TraceZnode(None, 0):
             continue
         if theirs is None or mine is None or (_state(theirs.data), theirs.version) != (_state(mine.data), mine.version):
             found.append(Difference((), "final", f"{path}: {theirs} -> {mine}"))

@@ -14,7 +14,7 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "deviations.md"
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One way in which we differ, and where: lines of each trace, in groups that differ together."""
+    """A way in which we differ, with the lines of each trace, in groups that differ together."""
 
     name: str
     kind: str
@@ -30,9 +30,9 @@ def declared() -> tuple[Deviation, ...]:
 
 
 def judge(scenario: str, found: Sequence[Difference], *, unseen: Sequence[str] = ()) -> list[str]:
-    """What is wrong: differences that nobody declared, and declared ones that are not there.
+    """The errors: undeclared differences, and declared ones that do not occur.
 
-    ``unseen`` are kinds that this way of observing cannot see.
+    ``unseen`` are kinds that this way of observing cannot find.
     """
     allowed = {
         (tuple(lines), deviation.kind) for deviation in declared() for lines in deviation.lines.get(scenario, ())
@@ -45,13 +45,13 @@ def judge(scenario: str, found: Sequence[Difference], *, unseen: Sequence[str] =
 
 
 def missing(scenario: str) -> frozenset[int]:
-    """The lines of a trace that are declared to be missing, requests and writes: nobody needs to wait for them."""
+    """The lines of a trace that are declared to be missing, requests and writes: no replay waits for them."""
     groups = [each.lines.get(scenario, ()) for each in declared() if each.kind in {"missing request", "missing write"}]
     return frozenset(number for group in groups for lines in group for number in lines)
 
 
 def table() -> str:
-    """The deviations as the page shows them."""
+    """The deviations as rows of the page."""
     rows = ["| Deviation | Where | What differs | Why that is right |", "|---|---|---|---|"]
     for deviation in declared():
         where = "; ".join(_where(scenario, groups) for scenario, groups in deviation.lines.items())

@@ -16,14 +16,14 @@ from controllerd.core.requests import ControlRequest, ControlResponse
 from controllerd.core.requests import api_name as name_of
 from controllerd.zk.access import (
     Aborted,
-    Check,
+    CheckVersion,
     Committed,
     Create,
     Delete,
     Operation,
-    Outcome,
     SetData,
     Transaction,
+    TransactionOutcome,
     code_name,
     operation_name,
 )
@@ -32,7 +32,7 @@ from tests.fakes.world import NODE_ID, World
 from tests.fakes.zookeeper import Tree
 from tests.traces import wire_form
 from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_of, symbols_of, unlike_beginning
-from tests.traces.format import Op, ReplyLine, RequestLine, Trace, TriggerLine, ZkLine, Znode
+from tests.traces.format import Op, ReplyLine, RequestLine, Trace, TraceZnode, TriggerLine, ZkLine
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
 from wire import control_requests
 from wire.api_codec import Request
@@ -41,7 +41,7 @@ from wire.kio_codec import decode_entity, decode_response, encode_request, reque
 from wire.versions import ApiKey, VersionRange, choose_control
 
 _PAUSE_S: Final = 10.0
-"""Longer than the recorded controller had between two triggers: what comes later than that is not in a trace."""
+"""Longer than the recorded controller had between two triggers: later events are not in a trace."""
 CONTROLLER: Final = 1
 """Session id of our controller."""
 OUTSIDER: Final = 77
@@ -54,14 +54,14 @@ _SPOKEN: Final[Mapping[int, VersionRange]] = {
 
 
 class RecordingTree(Tree):
-    """A tree that keeps what every session tried, and how that ended."""
+    """A tree that keeps the transactions of every session with their outcomes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.tried: list[tuple[int, Transaction, Outcome]] = []
+        self.tried: list[tuple[int, Transaction, TransactionOutcome]] = []
 
-    def apply(self, operations: Transaction, session_id: int) -> Outcome:
-        """As the tree does it."""
+    def apply(self, operations: Transaction, session_id: int) -> TransactionOutcome:
+        """Apply a transaction as the tree does, and keep it."""
         outcome = super().apply(operations, session_id)
         self.tried.append((session_id, tuple(operations), outcome))
         return outcome
@@ -83,7 +83,7 @@ class FakeRun:
         self._replies: list[ReplyLine] = []
 
     async def play(self) -> Observed:
-        """Build the beginning, apply every trigger, and tell what the controller did."""
+        """Build the start, apply every trigger, and return the actions of the controller."""
         await self._begin()
         for step in self.trace.steps:
             for line in step.foreign:
@@ -95,12 +95,12 @@ class FakeRun:
         return self._observed()
 
     async def _let_time_pass(self) -> None:
-        """The leader imbalance is looked at, if that is done at all."""
+        """Let the leader imbalance be checked, if the trace has that check."""
         for event in self.world.timers.fire(within_s=_PAUSE_S):
             self.world.queue.put(event)
         await self._settle()
 
-    # -- the beginning -------------------------------------------------------------------------------------------------
+    # -- the start -----------------------------------------------------------------------------------------------------
 
     async def _begin(self) -> None:
         self._ports()
@@ -135,7 +135,7 @@ class FakeRun:
     # -- triggers ------------------------------------------------------------------------------------------------------
 
     def _write(self, line: ZkLine) -> None:
-        """A transaction of a stub or a tester, or the end of a session."""
+        """Commit a transaction of a stub or a tester, or end a session."""
         operations: Sequence[Operation] = [Delete(path) for path in line.deletes] or [
             operation_of(op, self.symbols) for op in line.ops
         ]
@@ -143,14 +143,14 @@ class FakeRun:
             session = HOLDER if line.session == "foreign holder" else OUTSIDER
             self._noted(operations, self.tree.apply(operations, session))
 
-    def _noted(self, operations: Sequence[Operation], outcome: Outcome) -> None:
+    def _noted(self, operations: Sequence[Operation], outcome: TransactionOutcome) -> None:
         assert isinstance(outcome, Committed), f"{operations}: {outcome}"
         for operation in operations:
             if isinstance(operation, Create) and operation.path.startswith(IDS):
                 self.symbols.bind_registration(int(operation.path.removeprefix(IDS)), outcome.zxid)
 
     async def _ask(self, trigger: TriggerLine) -> ReplyLine:
-        """A request of a stub, from its bytes to the bytes of the answer."""
+        """Handle a request of a stub, from its bytes to the bytes of the answer."""
         assert trigger.api is not None
         entity = wire_form.question(trigger.api, trigger.version, self.symbols.resolve(trigger.body))
         admin = Requester("User:ANONYMOUS", "ANONYMOUS", trigger.by, trigger.version, "127.0.0.1")
@@ -172,7 +172,7 @@ class FakeRun:
         return ReplyLine(trigger.number, trigger.by, trigger.api, trigger.version, body)
 
     async def _settle(self) -> None:
-        """Until nothing is left to do: events, and the brokers' answers to what was sent."""
+        """Run until no work is left: events, and the brokers' answers to requests."""
         await self.world.settle()
         sent = self.world.channels.sent
         while self._answered < len(sent):
@@ -187,7 +187,7 @@ class FakeRun:
             self.world.queue.put(event)
 
     def _response(self, broker: BrokerId, request: ControlRequest) -> ControlResponse:
-        """What the stub of the trace answered to the request in this place."""
+        """The answer of the trace's stub to the request in this place."""
         place = sum(1 for to, _ in self.world.channels.sent[: self._answered] if to == broker) - 1
         recorded = self.trace.requests_to(broker) if self._has_begun else ()
         script = [line.answer for line in recorded if isinstance(line.answer, dict | str)]
@@ -197,7 +197,7 @@ class FakeRun:
         errors = {_partition(name): KafkaError[code] for name, code in answer["partitions"].items()}
         return ControlResponse(name_of(request), KafkaError[answer["error"]], errors)
 
-    # -- what was seen -------------------------------------------------------------------------------------------------
+    # -- observations --------------------------------------------------------------------------------------------------
 
     def _observed(self) -> Observed:
         requests = [
@@ -210,7 +210,7 @@ class FakeRun:
         ]
         return Observed(writes, requests, self._replies, self._znodes())
 
-    def _ops(self, tried: Transaction, outcome: Outcome) -> tuple[Op, ...]:
+    def _ops(self, tried: Transaction, outcome: TransactionOutcome) -> tuple[Op, ...]:
         if isinstance(outcome, Aborted):
             failed = tried[max(0, outcome.failed)]
             return (Op(operation_name(failed), failed.path, error=code_name(outcome.code)),)
@@ -228,18 +228,18 @@ class FakeRun:
             case SetData():
                 data = normal_data(path, operation.data, self.symbols)
                 return Op(name, path, data, version=version, expect=operation.version)
-            case Delete() | Check():
+            case Delete() | CheckVersion():
                 return Op(name, path, expect=operation.version)
 
-    def _znodes(self) -> dict[str, Znode]:
+    def _znodes(self) -> dict[str, TraceZnode]:
         return {
-            path: Znode(normal_data(path, node.data, self.symbols), node.version)
+            path: TraceZnode(normal_data(path, node.data, self.symbols), node.version)
             for path, node in self.tree.nodes.items()
         }
 
 
 def _request_line(broker: BrokerId, request: ControlRequest) -> RequestLine:
-    """A request through our encoder and kio's decoder."""
+    """Pass a request through our encoder and kio's decoder."""
     key = control_requests.api_key(request)
     version = choose_control(key, _SPOKEN, topic_ids=control_requests.has_topic_ids(request))
     entity = decode_entity(request_type(key, version), b"".join(control_requests.encode(request, version)))

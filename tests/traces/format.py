@@ -1,7 +1,8 @@
-"""Recorded traces of the built-in controller as typed steps: what was done to it, and what it did.
+"""Recorded traces of the built-in controller as typed steps: the triggers, and the actions of the controller.
 
-One JSON object per line. ``data/`` holds our own recordings of Apache Kafka 3.9 with stub brokers; what differs from
-run to run (epochs, ports, topic ids) is a symbol there, see ``tests.traces.symbols``.
+One JSON object per line. ``data/`` holds our own recordings of Apache Kafka 3.9 with stub brokers; values that differ
+from
+run to run (epochs, ports, topic ids) are symbols there, see ``tests.traces.symbols``.
 """
 
 import json
@@ -19,7 +20,7 @@ _DATA: Final = Path(__file__).parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation on a znode. ``version`` is the one after a setData, ``expect`` the one that the writer demanded."""
+    """One operation on a znode. ``version`` is the one after a setData, ``expect`` the one that the writer required."""
 
     op: str
     path: str
@@ -32,23 +33,23 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class ZkLine:
-    """One transaction. With an ``error`` in one of its operations the whole of it had no effect."""
+    """One transaction. With an ``error`` in one of its operations the whole transaction had no effect."""
 
     number: int
     session: str
     ops: tuple[Op, ...]
     deletes: tuple[str, ...] = ()
-    """Ephemeral znodes that went with a session that closed."""
+    """Ephemeral znodes that were deleted with their closed session."""
 
     @property
     def is_fenced(self) -> bool:
-        """Whether it demands the version of ``/controller_epoch`` first."""
+        """Whether it checks the version of ``/controller_epoch`` first."""
         return self.ops[0].op == "check"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLine:
-    """One control request that arrived at stub ``to``, and what the stub answered."""
+    """One control request that arrived at stub ``to``, with the stub's answer."""
 
     number: int
     to: int
@@ -61,7 +62,7 @@ class RequestLine:
 
 @dataclass(frozen=True, slots=True)
 class ReplyLine:
-    """The controller's answer to what a stub asked."""
+    """The controller's answer to a request of a stub."""
 
     number: int
     to: str
@@ -72,7 +73,7 @@ class ReplyLine:
 
 @dataclass(frozen=True, slots=True)
 class TriggerLine:
-    """What is done to the controller; for a request of a stub with its body."""
+    """A trigger of the controller; a request of a stub has its body."""
 
     number: int
     what: str
@@ -83,8 +84,8 @@ class TriggerLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A trigger, the znode writes of stubs or testers that belong to it, and what the controller did then."""
+class TraceStep:
+    """A trigger, the writes of stubs or testers that belong to it, and the actions of the controller after it."""
 
     trigger: TriggerLine
     foreign: tuple[ZkLine, ...]
@@ -94,8 +95,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Znode:
-    """Data and version of a znode."""
+class TraceZnode:
+    """The data and the version of a znode."""
 
     data: Json
     version: Json
@@ -109,11 +110,11 @@ class Trace:
     description: str
     brokers: tuple[int, ...]
     live: tuple[int, ...]
-    initial: Mapping[str, Znode]
-    steps: tuple[Step, ...]
-    final: Mapping[str, Znode] | None
+    initial: Mapping[str, TraceZnode]
+    steps: tuple[TraceStep, ...]
+    final: Mapping[str, TraceZnode] | None
     config: Mapping[str, str]
-    """Broker settings that were not the defaults."""
+    """Broker settings that differ from the defaults."""
 
     @property
     def writes(self) -> tuple[ZkLine, ...]:
@@ -131,7 +132,7 @@ class Trace:
 
     @property
     def starts_deposed(self) -> bool:
-        """Whether somebody else holds the role when the scenario begins."""
+        """Whether another controller holds the role when the scenario begins."""
         return bool(self.initial["/controller"].data["brokerid"] != "CTRL")
 
 
@@ -160,14 +161,14 @@ def _lines(path: Path, before: int | None) -> Iterator[tuple[int, Json]]:
                 yield number, json.loads(line)
 
 
-def _znodes(found: Mapping[str, Json]) -> Mapping[str, Znode]:
-    return {path: Znode(node["data"], node["version"]) for path, node in found.items()}
+def _znodes(found: Mapping[str, Json]) -> Mapping[str, TraceZnode]:
+    return {path: TraceZnode(node["data"], node["version"]) for path, node in found.items()}
 
 
-def _step(lines: list[tuple[int, Json]]) -> Step:
+def _step(lines: list[tuple[int, Json]]) -> TraceStep:
     number, first = lines[0]
     writes = [_zk(at, line) for at, line in lines if line["t"] == "zk"]
-    return Step(
+    return TraceStep(
         trigger=TriggerLine(number, **_without_kind(first)),
         foreign=tuple(line for line in writes if line.session != CONTROLLER),
         writes=tuple(line for line in writes if line.session == CONTROLLER),

@@ -1,4 +1,4 @@
-"""Our controller as the real thing: session, store, elector, channels and Kafka server, with its event loop running."""
+"""Our controller with its real parts: session, store, elector, channels, Kafka server and event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from controllerd.api.server import KafkaServer
 from controllerd.api.server_settings import ServerListener
 from controllerd.audit.bus import RecordBus
 from controllerd.clock import LoopTimers, SystemClock
-from controllerd.controller import ClusterConfigs, Controller, LocalNode, Role, Runtime
+from controllerd.controller import ClusterConfigs, Controller, LocalNode, RoleState, Runtime
 from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import Broker, BrokerId
@@ -43,11 +43,11 @@ class RunningNode:
     client: ZooKeeperClient
     server: KafkaServer
     defects: list[Exception]
-    """What ended a sender and must not have."""
+    """Unexpected errors that ended a sender."""
 
     @property
     def session_id(self) -> int:
-        """The session whose writes are ours."""
+        """The session of our controller's writes."""
         return self.client.session.session_id
 
 
@@ -72,7 +72,7 @@ async def running(connect: str, policy: Policy = KAFKAS_DEFAULTS) -> AsyncIterat
     server = KafkaServer([ServerListener(LISTENER, HOST, 0)], queue, snapshot, NODE_ID, audit=bus)
     try:
         await server.start()
-        # A busy machine must not make two UpdateMetadata one, or the sequences could not be compared.
+        # A busy machine must not merge two UpdateMetadata, or the sequences could not be compared.
         settings = ChannelSettings(coalesce=False)
         channel_manager = ChannelManager(NODE_ID, LISTENER, queue.put, alarms, clock=clock.monotonic, settings=settings)
         async with channel_manager as channels:
@@ -91,7 +91,7 @@ async def running(connect: str, policy: Policy = KAFKAS_DEFAULTS) -> AsyncIterat
 
 
 def _nothing(*_: object) -> None:
-    """Nobody need react."""
+    """Ignore the call."""
 
 
 def _controller(
@@ -124,7 +124,7 @@ def _controller(
         queue=queue,
         audit=bus,
         snapshot=snapshot,
-        role=Role(client.elector, client.elector.registrar, client.session.expire_handled),
+        role=RoleState(client.elector, client.elector.registrar, client.session.expire_handled),
         configs=ClusterConfigs(configs, fixed_settings(policy)),
         runtime=Runtime(clock, LoopTimers(queue.put), lambda: topic_id_of("made by the controller"), lambda _below: 0),
     )

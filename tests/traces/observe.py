@@ -1,11 +1,11 @@
-"""What our controller did in a run, in the normal form of the traces, to be compared with one."""
+"""The actions of our controller in a run, in the normal form of the traces, to be compared with one."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tests.traces.format import Json, Op, ReplyLine, RequestLine, ZkLine, Znode
+from tests.traces.format import Json, Op, ReplyLine, RequestLine, TraceZnode, ZkLine
 from tests.traces.symbols import Symbols
 
 EPOCH_PATH: Final = "/controller_epoch"
@@ -13,12 +13,12 @@ EPOCH_PATH: Final = "/controller_epoch"
 
 @dataclass
 class Observed:
-    """Everything that the controller did in a run, each sequence in order. Line numbers count from 1 in each."""
+    """All actions of the controller in a run, each sequence in order. Line numbers count from 1 in each."""
 
     writes: list[ZkLine] = field(default_factory=list)
     requests: list[RequestLine] = field(default_factory=list)
     replies: list[ReplyLine] = field(default_factory=list)
-    znodes: Mapping[str, Znode] = field(default_factory=dict)
+    znodes: Mapping[str, TraceZnode] = field(default_factory=dict)
 
     def requests_to(self, broker: int) -> Sequence[RequestLine]:
         """All requests to one stub."""
@@ -26,7 +26,7 @@ class Observed:
 
 
 def normal_data(path: str, data: bytes | None, symbols: Symbols) -> Json:
-    """Data of a znode as the traces have it: JSON, else text, null when empty."""
+    """The data of a znode in the form of the traces: JSON, else text, null when empty."""
     if not data:
         return None
     if path == EPOCH_PATH:
@@ -38,7 +38,7 @@ def normal_data(path: str, data: bytes | None, symbols: Symbols) -> Json:
 
 
 def raw_data(form: Json, symbols: Symbols) -> bytes | None:
-    """The other way: what is written to the znode."""
+    """The inverse: the bytes of the znode."""
     if form is None:
         return None
     value = symbols.resolve(form)
@@ -46,7 +46,7 @@ def raw_data(form: Json, symbols: Symbols) -> bytes | None:
 
 
 def normal_op(op: Op, symbols: Symbols) -> Op:
-    """The versions of ``/controller_epoch`` as symbols."""
+    """The operation with the versions of ``/controller_epoch`` as symbols."""
     if op.path != EPOCH_PATH:
         return op
     version, expect = (value if value is None else symbols.symbolise(value, "epoch version") for value in _both(op))
@@ -58,6 +58,6 @@ def _both(op: Op) -> tuple[Json, Json]:
 
 
 def normal_request(number: int, line: RequestLine, symbols: Symbols) -> RequestLine:
-    """A request with symbols instead of values."""
+    """The request with symbols instead of values."""
     client = symbols.symbolise(int(line.client_id), "controller_id") if line.client_id.isdecimal() else line.client_id
     return replace(line, number=number, client_id=client, body=symbols.symbolise(line.body))

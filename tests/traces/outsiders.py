@@ -1,10 +1,10 @@
-"""Sessions of brokers, testers and other controllers on the real ZooKeeper, so that their ephemerals go with them."""
+"""Sessions of brokers, testers and other controllers on the real ZooKeeper, so that their ephemerals end with them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controllerd.zk.access import Committed, Node, Operation
+from controllerd.zk.access import Committed, Operation, Znode
 from controllerd.zk.connection import KazooZooKeeper
 from controllerd.zk.session import ZooKeeperSession
 from tests.fakes.audit import RecordingAudit
@@ -21,7 +21,7 @@ class Outsider:
     zk: KazooZooKeeper
 
     async def close(self) -> None:
-        """End it: its ephemeral znodes go."""
+        """End the session: its ephemeral znodes are deleted."""
         self.zk.close()
         await self.session.close()
 
@@ -41,9 +41,9 @@ class Outsiders:
         assert isinstance(outcome, Committed), f"{operations}: {outcome}"
         return outcome.zxid
 
-    async def read_all(self) -> dict[str, Node]:
-        """Every znode."""
-        zk, found, folders = (await self._latest("test")).zk, dict[str, Node](), ["/"]
+    async def read_all(self) -> dict[str, Znode]:
+        """Read every znode."""
+        zk, found, folders = (await self._latest("test")).zk, dict[str, Znode](), ["/"]
         while folders:
             folder = folders.pop().rstrip("/")
             paths = [f"{folder}/{name}" for name in await zk.children(folder or "/") or []]
@@ -58,11 +58,11 @@ class Outsiders:
         return self._open[name][-1]
 
     async def end_oldest(self, name: str) -> None:
-        """The oldest session of this name closes."""
+        """Close the oldest session of this name."""
         await self._open[name].pop(0).close()
 
     async def close(self) -> None:
-        """All sessions close."""
+        """Close all sessions."""
         for sessions in self._open.values():
             while sessions:
                 await sessions.pop().close()

@@ -1,6 +1,6 @@
-"""A trace replayed against the real thing: a ZooKeeper server, brokers' sockets, and our controller between them.
+"""A trace replayed with a ZooKeeper server, brokers' sockets, and our controller between them.
 
-What our controller wrote is taken from ZooKeeper's transaction log, what it sent from the stubs' sockets.
+The writes of our controller are taken from ZooKeeper's transaction log, its requests from the stubs' sockets.
 """
 
 import asyncio
@@ -15,11 +15,22 @@ from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.snapshot import ClusterSnapshot
 from controllerd.zk.access import Create
 from tests.fakes.listening import HOST
-from tests.fakes.stub_broker import Answer, Got, StubBroker
+from tests.fakes.stub_broker import Got, ScriptedAnswer, StubBroker
 from tests.fakes.world import NODE_ID, registration
 from tests.traces import wire_form
 from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_of, symbols_of, unlike_beginning
-from tests.traces.format import CLOSED, Json, Op, ReplyLine, RequestLine, Step, Trace, TriggerLine, ZkLine, Znode
+from tests.traces.format import (
+    CLOSED,
+    Json,
+    Op,
+    ReplyLine,
+    RequestLine,
+    Trace,
+    TraceStep,
+    TraceZnode,
+    TriggerLine,
+    ZkLine,
+)
 from tests.traces.node import RunningNode, running
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
 from tests.traces.outsiders import Outsiders
@@ -27,15 +38,15 @@ from wire.connection import KafkaConnection
 from wire.kio_codec import decode_entity, encode_entity, response_type
 
 _PATIENCE_S: Final = 10.0
-"""How long to wait for what the trace says."""
+"""How long to wait for the actions of the trace."""
 _QUIET_S: Final = 0.3
-"""How long nothing must happen, to be sure that nothing more than that does."""
+"""How long no action may come, to be sure that there are no more."""
 _LOOK_S: Final = 0.01
 HOLDER: Final = "foreign holder"
 
 
 @dataclass(frozen=True)
-class Server:
+class TraceServer:
     """The ZooKeeper server of all runs."""
 
     address: str
@@ -45,8 +56,8 @@ class Server:
 class RealRun:
     """One replay of one trace, in a chroot of its own."""
 
-    def __init__(self, trace: Trace, server: Server, chroot: str, missing: Collection[int]) -> None:
-        """``missing`` are the lines of the trace that are not to come, so that nobody waits for them."""
+    def __init__(self, trace: Trace, server: TraceServer, chroot: str, missing: Collection[int]) -> None:
+        """``missing`` are the lines of the trace that will not come, so that the replay does not wait for them."""
         self.trace = trace
         self._missing = missing
         self.symbols = symbols_of(trace, NODE_ID)
@@ -60,7 +71,7 @@ class RealRun:
         self._happened_at = 0.0
 
     async def play(self) -> Observed:
-        """Build the beginning, apply every trigger, and tell what the controller did."""
+        """Build the start, apply every trigger, and return the actions of the controller."""
         async with AsyncExitStack() as stack:
             await self._prepare(stack)
             node = running(self._server.address + self._chroot, policy_of(self.trace))
@@ -74,7 +85,7 @@ class RealRun:
             assert not [stub.failures for stub in self._stubs.values() if stub.failures]
             return self._observed(await self._znodes())
 
-    # -- the beginning -------------------------------------------------------------------------------------------------
+    # -- the start -----------------------------------------------------------------------------------------------------
 
     async def _prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._outsiders.close)
@@ -118,7 +129,7 @@ class RealRun:
 
     # -- triggers ------------------------------------------------------------------------------------------------------
 
-    async def _apply(self, step: Step) -> None:
+    async def _apply(self, step: TraceStep) -> None:
         for line in step.foreign:
             if not line.ops:
                 await self._outsiders.end_oldest(line.session)
@@ -147,7 +158,7 @@ class RealRun:
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     def _expected(self) -> tuple[list[int], list[int]]:
-        """How many requests and writes there are after each step, without those that are declared to be missing."""
+        """How many requests and writes there are after each step, without the declared missing ones."""
         requests = accumulate(
             sum(line.number not in self._missing for line in step.requests) for step in self.trace.steps
         )
@@ -163,13 +174,13 @@ class RealRun:
         return list(requests), list(writes)
 
     def _has(self, requests: int, writes: int) -> bool:
-        """Whether so many have arrived in all."""
+        """Whether so many have arrived in total."""
         done = [found for found in self._logged if not found.was_refused]
         written = sum(op.op != "check" for found in done for op in found.operations)
         return sum(len(stub.got) for stub in self._stubs.values()) >= requests and written >= writes
 
     async def _settle(self, expected: Callable[[], bool]) -> None:
-        """Wait until what is expected has happened, and then for quiet; what is missing by then is seen later."""
+        """Wait for the expected actions, and then for quiet; missing actions are found by the comparison."""
         now = asyncio.get_running_loop().time
         deadline = now() + _PATIENCE_S
         self._happened_at = now()
@@ -187,9 +198,9 @@ class RealRun:
             self._note()
             self._logged += ours
 
-    # -- what was seen -------------------------------------------------------------------------------------------------
+    # -- observations --------------------------------------------------------------------------------------------------
 
-    def _observed(self, znodes: Mapping[str, Znode]) -> Observed:
+    def _observed(self, znodes: Mapping[str, TraceZnode]) -> Observed:
         requests = [
             normal_request(number, _request_line(broker, got), self.symbols)
             for broker, stub in self._stubs.items()
@@ -208,9 +219,11 @@ class RealRun:
         op = Op(logged.op, path, data, version, expect, logged.ephemeral, logged.error)
         return normal_op(op, self.symbols)
 
-    async def _znodes(self) -> dict[str, Znode]:
+    async def _znodes(self) -> dict[str, TraceZnode]:
         nodes = await self._outsiders.read_all()
-        return {path: Znode(normal_data(path, node.data, self.symbols), node.version) for path, node in nodes.items()}
+        return {
+            path: TraceZnode(normal_data(path, node.data, self.symbols), node.version) for path, node in nodes.items()
+        }
 
 
 def _lacks(snapshot: ClusterSnapshot, broker: int) -> bool:
@@ -222,13 +235,13 @@ def _request_line(broker: int, got: Got) -> RequestLine:
     return RequestLine(0, broker, wire_form.api_name(header.api_key), header.version, header.client_id or "", body)
 
 
-def _answer(form: Json) -> Answer:
-    """A stub's answer as the trace has it."""
+def _answer(form: Json) -> ScriptedAnswer:
+    """A stub's answer from its form in the trace."""
     if form == CLOSED:
-        return Answer(closes=True)
+        return ScriptedAnswer(closes=True)
     if form == "NONE":
-        return Answer()
+        return ScriptedAnswer()
     partitions = {
         (name.rpartition("-")[0], int(name.rpartition("-")[2])): code for name, code in form["partitions"].items()
     }
-    return Answer(form["error"], partitions)
+    return ScriptedAnswer(form["error"], partitions)

@@ -1,4 +1,4 @@
-"""Which recorded traces the handlers of this version serve, and how far."""
+"""The recorded traces that the handlers of this version serve, and up to which line."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ SERVED: Final = (
     "C6", "R1", "R2", "R3", "R4", "R4B", "R5", "R5Z", "R6", "R9",
 )  # fmt: skip
 _BEFORE: Final[dict[str, int]] = {"D2": 21, "D2Z": 21}
-"""Line at which a trace ends for us: in D2 and D2Z the topic is still there then, on purpose."""
+"""The line at which a trace ends for us: in D2 and D2Z the topic deliberately still exists then."""
 
 
 def served(scenario: str) -> Trace:

@@ -1,4 +1,4 @@
-"""What differs from run to run - epochs, ports, topic ids, our node id - as the symbols of the traces, both ways."""
+"""Symbols of the traces for values that differ from run to run: epochs, ports, topic ids, our node id."""
 
 import re
 from typing import Final
@@ -20,7 +20,7 @@ class Symbols:
     """The symbols of one run of one trace, and the values that they have in it."""
 
     def __init__(self, trace: Trace, node_id: int, epoch: int, epoch_version: int) -> None:
-        """``epoch`` is what CE+0 stands for, ``epoch_version`` what CEV+0 does."""
+        """``epoch`` is the value of CE+0, ``epoch_version`` the value of CEV+0."""
         self._epoch = epoch
         self._epoch_version = epoch_version
         self._node_id = node_id
@@ -43,23 +43,23 @@ class Symbols:
         self._topic_ids[topic_id] = symbol
 
     def bind_port(self, symbol: str, port: int) -> None:
-        """``port(1)``, ``port(1)'``, ``port(CTRL)``: which one it is here."""
+        """Bind ``port(1)``, ``port(1)'`` or ``port(CTRL)`` to the port of this run."""
         self._values[symbol] = port
         self._ports[port] = symbol
 
     def bind_registration(self, broker: int, epoch: int) -> None:
-        """A broker registered: this is the next one of its broker epochs."""
+        """Bind the next broker epoch of a broker that registered."""
         waiting = self._registrations[broker]
         symbol = waiting.pop(0) if waiting else f"be({broker})#unforeseen"
         self._values[symbol] = epoch
         self._broker_epochs[epoch] = symbol
 
     def value(self, symbol: str) -> int:
-        """The number that a symbol stands for."""
+        """The number of a symbol."""
         return int(self._values[symbol])
 
     def resolve(self, form: Json) -> Json:
-        """Symbols to values, throughout."""
+        """Replace all symbols by values."""
         if isinstance(form, dict):
             return {key: self.resolve(value) for key, value in form.items()}
         if isinstance(form, list):
@@ -73,7 +73,7 @@ class Symbols:
         return _EMBEDDED.sub(lambda found: str(self._values[found[0]]), form)
 
     def symbolise(self, form: Json, name: str = "") -> Json:
-        """Values to symbols, throughout; ``name`` is the field that the value is in. An unknown value stays."""
+        """Replace all values by symbols; ``name`` is the field of the value. An unknown value stays."""
         if isinstance(form, dict):
             inner = name if name == "topic_ids" else ""
             return {key: self.symbolise(value, inner or key) for key, value in form.items()}
@@ -96,7 +96,7 @@ class Symbols:
         return "ts" if name == "timestamp" else form
 
     def _topic_id(self, topic_id: str) -> str:
-        """An id that nobody chose is the one that the controller made; there is one in a trace at most."""
+        """The symbol of a topic id. An unknown id is one that the controller made; there is at most one in a trace."""
         if topic_id not in self._topic_ids and "tid(new)" not in self._values:
             self._bind_topic_id("tid(new)", topic_id)
         return self._topic_ids.get(topic_id, topic_id)
@@ -105,8 +105,8 @@ class Symbols:
 def _registrations(broker: int, is_live: bool, text: str) -> list[str]:
     """The names of a broker's epochs in the order of its registrations in the trace.
 
-    One that is dead at the start was registered before the recording, which may have counted that. One that lives may
-    have been registered twice before.
+    A broker that is dead at the start was registered before the recording, which may have counted that. A live broker
+    may have been registered twice before.
     """
     first, second = f"be({broker})", f"be({broker})#2"
     registers_later = f"op='create', path='/brokers/ids/{broker}'" in text

@@ -1,4 +1,4 @@
-"""The comparison itself: it finds what counts and nothing else."""
+"""The comparison finds every significant difference and no other."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tests.traces.compare import differences
-from tests.traces.format import Op, RequestLine, Trace, ZkLine, Znode, load
+from tests.traces.format import Op, RequestLine, Trace, TraceZnode, ZkLine, load
 from tests.traces.observe import Observed
 
 STATE = "/brokers/topics/t/partitions/0/state"
 
 
 def as_recorded(trace: Trace) -> Observed:
-    """What the recorded controller did, as if it were ours."""
+    """The actions of the recorded controller, as if they were ours."""
     requests = [line for step in trace.steps for line in step.requests]
     return Observed(list(trace.writes), requests, list(trace.replies), dict(trace.final or {}))
 
@@ -23,7 +23,7 @@ def kinds(trace: Trace, observed: Observed) -> list[str]:
 
 
 def with_op(line: ZkLine, **changes: object) -> ZkLine:
-    """The line with another second operation, the one behind the fence."""
+    """The line with another second operation, the one after the fence."""
     return replace(line, ops=(line.ops[0], replace(line.ops[1], **changes)))  # type: ignore[arg-type]  # any field
 
 
@@ -92,11 +92,11 @@ def one_request_more(observed: Observed) -> None:
 
 
 def other_end(observed: Observed) -> None:
-    observed.znodes = {**observed.znodes, STATE: Znode(None, 7)}
+    observed.znodes = {**observed.znodes, STATE: TraceZnode(None, 7)}
 
 
 def one_znode_more(observed: Observed) -> None:
-    observed.znodes = {**observed.znodes, "/brokers/topics/x": Znode(None, 0)}
+    observed.znodes = {**observed.znodes, "/brokers/topics/x": TraceZnode(None, 0)}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The list of deliberate deviations: shown to readers as it is used, and no wider than the traces."""
+"""The list of deliberate deviations: the page shows the list that the tests use, and it is no wider than the traces."""
 
 from tests.traces.compare import Difference
 from tests.traces.deviations import PAGE, declared, judge, table
@@ -19,7 +19,7 @@ def test_every_deviation_names_lines_that_the_controller_wrote_or_sent_in_a_serv
             assert {line for lines in groups for line in lines} <= written, f"{deviation.name}: {scenario}"
 
 
-def test_a_difference_that_nobody_declared_is_wrong() -> None:
+def test_an_undeclared_difference_is_wrong() -> None:
     (wrong,) = judge("C2", [Difference((4,), "write", "other data")])
 
     assert wrong.startswith("[write] line 4")

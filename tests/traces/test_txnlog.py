@@ -1,22 +1,22 @@
-"""What ZooKeeper's transaction log is read as, from a real server."""
+"""ZooKeeper's transaction log is read correctly, from a real server."""
 
 import pytest
 
 from controllerd.dev.txnlog import Logged, LoggedTransaction
 from controllerd.zk.access import Create, Delete, SetData
 from tests.traces.outsiders import Outsiders
-from tests.traces.real_rig import Server
+from tests.traces.real_rig import TraceServer
 
 ROOT = "/txnlog"
 
 
-def written(server: Server) -> list[LoggedTransaction]:
-    """The transactions of several operations that were logged since the last time: those of these tests."""
+def written(server: TraceServer) -> list[LoggedTransaction]:
+    """The multi transactions that were logged since the last call: the ones of these tests."""
     return [found for found in server.log.read_new() if len(found.operations) > 1]
 
 
 @pytest.mark.zookeeper
-async def test_every_operation_is_read_with_its_data_and_version(server: Server) -> None:
+async def test_every_operation_is_read_with_its_data_and_version(server: TraceServer) -> None:
     outsiders = Outsiders(server.address + ROOT)
     try:
         zxid = await outsiders.act("test", [Create("/a", None), Create("/b", b"1", ephemeral=True)])
@@ -37,7 +37,7 @@ async def test_every_operation_is_read_with_its_data_and_version(server: Server)
 
 
 @pytest.mark.zookeeper
-async def test_a_refused_transaction_is_read_as_refused_though_it_begins_well(server: Server) -> None:
+async def test_a_refused_transaction_is_read_as_refused_though_it_begins_well(server: TraceServer) -> None:
     outsiders = Outsiders(server.address + ROOT)
     try:
         with pytest.raises(AssertionError, match="Aborted"):

@@ -1,6 +1,6 @@
-"""Messages as kio decodes them, in the traces' normal form, and stubs' questions from that form.
+"""Messages decoded by kio in the traces' normal form, and the requests of stubs from that form.
 
-kio on purpose: our own encoders are what is under test.
+kio is used because our own encoders are under test.
 """
 
 import base64
@@ -63,7 +63,7 @@ def body_of_reply(entity: ResponsePayload) -> Json:
 
 
 def question(api: str, version: int, body: Json) -> RequestPayload:
-    """What a stub asks, from the normal form with symbols resolved."""
+    """The request of a stub, from the normal form with symbols resolved."""
     return _entity(request_type(_KEYS[api], version), body)
 
 

@@ -1,4 +1,4 @@
-"""Requests as kio writes them and answers as kio reads them: the other end of our codecs."""
+"""Requests as kio writes them and answers as kio reads them: the peer of our codecs."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,11 +13,11 @@ from wire.kio_codec import decode_response, encode_request, encode_response
 
 CORRELATION_ID: Final = 7
 _BEFORE_CLIENT_ID: Final = 8
-"""Bytes of key, version and correlation id, without which nothing is a request."""
+"""The bytes of key, version and correlation id, with which every request begins."""
 
 
 def asked(api_key: int, version: int, **values: object) -> Request:
-    """A request that a client wrote with kio; what is not given gets a plain value of its type."""
+    """A request that a client wrote with kio; a field without a value gets a default of its type."""
     return as_request(encode_request(CORRELATION_ID, "test", new_request(api_key, version, values)))
 
 

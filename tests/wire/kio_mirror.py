@@ -1,4 +1,4 @@
-"""The same control requests built as kio entities, field by field from kio's own schema: the second opinion."""
+"""Control requests built as kio entities, field by field from kio's own schema, to check the hand-made encoders."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -19,7 +19,7 @@ def build(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def convert(hint: Any, value: Any) -> Any:
-    """A plain value as the type of a field wants it: mappings become nested entities."""
+    """A plain value as the type of its field: mappings become nested entities."""
     entity = next((arg for arg in get_args(hint) if is_dataclass(arg)), None)
     return tuple(build(entity, item) for item in value) if isinstance(entity, type) else value
 
@@ -33,7 +33,7 @@ def by_topic(states: Iterable[tuple[str, dict[str, Any]]], ids: Mapping[str, str
 
 
 def together(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The states of a topic side by side, in the order of first appearance; brokers do not care for the order."""
+    """The partition states sorted by topic, in the order of first appearance; their order has no meaning."""
     appearance = list(dict.fromkeys(state["topic_name"] for state in states))
     return sorted(states, key=lambda state: appearance.index(state["topic_name"]))
 
@@ -78,7 +78,7 @@ def leader_and_isr(request: LeaderAndIsrRequest, version: int) -> Any:
 
 
 def named(states: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """States with their topic in front."""
+    """The states as pairs of topic and state."""
     return [(state["topic_name"], state) for state in states]
 
 

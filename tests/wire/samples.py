@@ -1,4 +1,4 @@
-"""Control requests of every shape, and the kio entities that say the same: the templates are held against kio."""
+"""Random control requests, to compare the hand-made encoders with kio."""
 
 import base64
 import uuid

@@ -1,4 +1,4 @@
-"""Operators' requests by hand read what kio writes, and what we write kio reads, in every version."""
+"""The hand-written codecs of operator requests agree with kio in every version."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def head(api_key: int, version: int) -> RequestHeader:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2), st.integers(-128, 127), st.none() | NUMBERED)
-def test_a_wish_for_elections_is_read_as_it_was_written(
+def test_an_elect_leaders_request_is_read_as_it_was_written(
     version: int, kind: int, topics: dict[str, list[int]] | None
 ) -> None:
     rows = None if topics is None else [{"topic": name, "partitions": numbers} for name, numbers in topics.items()]
@@ -118,7 +118,7 @@ def test_results_of_reassignments_are_written_as_kio_writes_them(
 
 @settings(max_examples=60, deadline=None)
 @given(st.none() | NUMBERED)
-def test_a_wish_for_a_list_is_read_as_it_was_written(topics: dict[str, list[int]] | None) -> None:
+def test_a_list_reassignments_request_is_read_as_it_was_written(topics: dict[str, list[int]] | None) -> None:
     rows = None if topics is None else [{"name": name, "partition_indexes": n} for name, n in topics.items()]
 
     wanted = decode_list_reassignments(asked(46, 0, topics=rows))
@@ -199,7 +199,7 @@ HEADER_45 = bytes.fromhex("002d000000000001ffff00")
         "0000ea60" + "01",  # a byte too few
     ],
 )
-def test_a_body_that_does_not_add_up_is_malformed_input_31(body: str) -> None:
+def test_a_body_with_wrong_lengths_is_malformed_input_31(body: str) -> None:
     frame = HEADER_45 + bytes.fromhex(body)
     with pytest.raises(MalformedMessage):
         decode_alter_reassignments(Request(peek_request(frame), frame))

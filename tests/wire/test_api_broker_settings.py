@@ -1,4 +1,4 @@
-"""What a broker is asked about its settings kio reads as it is meant, and an answer that tells none is no answer."""
+"""DescribeConfigs to brokers: kio reads the request, and an answer without settings is refused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from wire.kio_codec import decode_entity, encode_entity, request_type, response_
 DESCRIBE_CONFIGS = 32
 
 
-def told(*configs: Mapping[str, object], error: int = 0) -> dict[str, object]:
+def resource(*configs: Mapping[str, object], error: int = 0) -> dict[str, object]:
     """One resource of an answer."""
     head = {"error_code": error, "error_message": None, "resource_type": 4, "resource_name": "3"}
     return {**head, "configs": configs}
@@ -44,7 +44,7 @@ def test_one_broker_is_asked_for_some_of_its_settings() -> None:
 
 
 def test_settings_are_read_with_their_sources() -> None:
-    body = answer(told(config("a", "1", 4), config("b", None, 5)))
+    body = answer(resource(config("a", "1", 4), config("b", None, 5)))
     assert decode_settings(body) == {
         "a": BrokerSetting("1", ConfigSource.STATIC_BROKER_CONFIG),
         "b": BrokerSetting(None, ConfigSource.DEFAULT_CONFIG),
@@ -57,12 +57,12 @@ def test_settings_are_read_with_their_sources() -> None:
     ids=["file", "kafka's default", "nothing"],
 )
 def test_the_value_that_the_dynamic_default_overrides_is_read(below: list[tuple[str, int]], hidden: str | None) -> None:
-    body = answer(told(config("a", "on", 3, ("on", 3), *below)))
+    body = answer(resource(config("a", "on", 3, ("on", 3), *below)))
 
     assert decode_settings(body) == {"a": BrokerSetting("on", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, hidden)}
 
 
-def test_the_overridden_values_are_asked_for_where_they_are_wanted() -> None:
+def test_synonyms_are_requested_on_demand() -> None:
     asked: Any = decode_entity(
         request_type(DESCRIBE_CONFIGS, VERSION), encode_settings_query(BrokerId(3), ["a"], with_hidden=True)
     )
@@ -72,9 +72,9 @@ def test_the_overridden_values_are_asked_for_where_they_are_wanted() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", answer(), answer(told(error=31)), answer(told(config("a", "1", 99)))],
+    [b"", answer(), answer(resource(error=31)), answer(resource(config("a", "1", 99)))],
     ids=["nothing", "no resource", "refused", "no such source"],
 )
-def test_whatever_tells_no_settings_is_refused(body: bytes) -> None:
+def test_an_answer_without_settings_is_refused(body: bytes) -> None:
     with pytest.raises(MalformedMessage):
         decode_settings(body)

@@ -1,4 +1,4 @@
-"""What does not fit as it is: texts of responses that are too long, requests with something behind them."""
+"""Error texts that are too long for a response, and requests with bytes behind them."""
 
 from typing import Any
 
@@ -31,16 +31,16 @@ def test_an_error_text_that_repeats_the_longest_name_is_cut_to_what_clients_read
 
 
 BY_LIBRDKAFKA = bytes.fromhex("0033000000000006000772646b61666b61000204626f620100010000")
-"""What librdkafka 2.16.1 sends to delete a credential: the last byte is one too many."""
+"""The request of librdkafka 2.16.1 to delete a credential: it has one byte too many at its end."""
 
 
-def test_a_change_of_credentials_by_librdkafka_is_read_although_it_ends_twice() -> None:
+def test_an_alter_scram_request_of_librdkafka_may_have_one_more_byte() -> None:
     query = decode_alter_scram(Request(peek_request(BY_LIBRDKAFKA), BY_LIBRDKAFKA))
     assert (query.deletions, query.upsertions) == ([ScramDeletion("bob", 1)], [])
 
 
 @pytest.mark.parametrize("more", [b"\0", b"\1", bytes(9)])
-def test_nothing_else_may_follow_a_change_of_credentials(more: bytes) -> None:
+def test_no_other_byte_may_follow_an_alter_scram_request(more: bytes) -> None:
     frame = BY_LIBRDKAFKA + more
     with pytest.raises(MalformedMessage):
         decode_alter_scram(Request(peek_request(frame), frame))

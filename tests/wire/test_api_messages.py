@@ -1,4 +1,4 @@
-"""What a node that holds no data says of groups, transactions and log directories."""
+"""The answers of a node without data about groups, transactions and log directories."""
 
 import pytest
 
@@ -10,13 +10,13 @@ LIST_TRANSACTIONS = 66
 
 
 @pytest.mark.parametrize(("key", "version", "rows"), [(16, 5, "groups"), (LIST_TRANSACTIONS, 1, "transaction_states")])
-def test_there_is_nothing_to_list(key: int, version: int, rows: str) -> None:
+def test_lists_of_groups_and_transactions_are_empty(key: int, version: int, rows: str) -> None:
     entity = read_back(key, version, answer_nothing(asked(key, version)))
 
     assert (entity.error_code, getattr(entity, rows)) == (KafkaError.NONE, ())
 
 
-def test_filters_for_states_that_no_transaction_has_are_named_once() -> None:
+def test_unknown_state_filters_are_named_once() -> None:
     wanted = ("Ongoing", "Sleeping", "PrepareEpochFence", "ongoing", "Sleeping")
 
     entity = read_back(LIST_TRANSACTIONS, 1, answer_nothing(asked(LIST_TRANSACTIONS, 1, state_filters=wanted)))

@@ -40,7 +40,7 @@ INT16 = st.integers(-(2**15), 2**15 - 1)
 NAMES = st.text(max_size=20)
 TEXTS = st.none() | st.text(max_size=100)
 ERRORS = st.sampled_from(KafkaError)
-# All ones would be as good an id as any; all zeros is none.
+# All ones is a valid topic id; all zeros means that there is none.
 UUIDS = st.none() | st.uuids().filter(lambda value: value.int != 0)
 ASSIGNMENTS = st.builds(WantedAssignment, INT32, st.lists(INT32.map(BrokerId), max_size=4).map(tuple))
 WANTED = st.builds(
@@ -81,7 +81,7 @@ def text_of(topic_id: UUID | None) -> str | None:
 
 
 def created(row: Any, version: int) -> CreatedTopic:
-    """A row of kio's as ours, with our defaults for what the version does not carry."""
+    """A row of kio as a ``CreatedTopic``, with defaults for the fields that the version does not have."""
     known = CreatedTopic(row.name, KafkaError(row.error_code), row.error_message)
     if version >= WITH_COUNTS:
         configs = [
@@ -152,7 +152,7 @@ def test_a_created_topic_of_version_7_has_the_bytes_of_the_protocol() -> None:
     assert answer == bytes.fromhex("".join(parts))
 
 
-def test_a_hidden_configuration_is_said_in_a_tagged_field() -> None:
+def test_a_hidden_configuration_is_reported_in_a_tagged_field() -> None:
     topic = CreatedTopic("t", KafkaError.NONE, config_error=KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
     answer = encode_create_topics(head(CREATE, 5), [topic])
@@ -244,7 +244,7 @@ def test_deleted_topics_are_written_as_kio_writes_them(
     assert entity.throttle_time == ms(throttle_ms)
 
 
-def test_a_topic_whose_name_nobody_may_learn_is_answered_by_its_id_alone() -> None:
+def test_a_topic_whose_name_is_hidden_is_answered_by_its_id_alone() -> None:
     topic = DeletedTopic(None, ID_ONE, KafkaError.UNKNOWN_TOPIC_ID)
 
     (row,) = read_back(DELETE, 6, encode_delete_topics(head(DELETE, 6), [topic])).responses
@@ -253,7 +253,7 @@ def test_a_topic_whose_name_nobody_may_learn_is_answered_by_its_id_alone() -> No
 
 
 @pytest.mark.parametrize("version", DELETE_VERSIONS[:-1])
-def test_an_answer_without_name_does_not_leave_in_versions_that_need_one(version: int) -> None:
+def test_an_answer_without_name_is_refused_in_versions_that_need_one(version: int) -> None:
     with pytest.raises((TypeError, ValueError)):
         encode_delete_topics(head(DELETE, version), [DeletedTopic(None, ID_ONE, KafkaError.UNKNOWN_TOPIC_ID)])
 

@@ -32,8 +32,8 @@ Answer = Callable[[bytes], bytes | None]
 
 
 @dataclass
-class Server:
-    """A server that answers by a function and keeps what it was asked."""
+class AnsweringServer:
+    """A server that answers by a function and keeps the requests."""
 
     port: int
     asked: list[bytes]
@@ -41,8 +41,8 @@ class Server:
 
 
 @asynccontextmanager
-async def server(answer: Answer) -> AsyncIterator[Server]:
-    state = Server(0, [], asyncio.Event())
+async def server(answer: Answer) -> AsyncIterator[AnsweringServer]:
+    state = AnsweringServer(0, [], asyncio.Event())
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -79,7 +79,7 @@ def echo(frame: bytes) -> bytes:
     return encode_frame(encode_response_header(header.api_key, header.version, header.correlation_id), frame[offset:])
 
 
-async def test_the_body_of_the_answer_comes_back() -> None:
+async def test_a_request_returns_the_body_of_the_answer() -> None:
     async with server(echo) as peer, connection(peer.port) as asking:
         assert await asking.request(ApiKey.UPDATE_METADATA, 8, b"head", b"rest") == b"headrest"
         assert await asking.request(ApiKey.UPDATE_METADATA, 5, b"old") == b"old"
@@ -88,7 +88,7 @@ async def test_the_body_of_the_answer_comes_back() -> None:
 
 
 class SlowLink:
-    """A connection whose peer takes a part only when it is drained; what lies in its buffer at once is measured."""
+    """A link whose peer reads only when it is drained; it records the most bytes that were buffered at once."""
 
     def __init__(self) -> None:
         self.sent = b""
@@ -117,7 +117,7 @@ class SlowLink:
         return
 
 
-async def test_a_part_is_handed_over_when_the_one_before_has_left() -> None:
+async def test_a_part_is_written_after_the_one_before_was_drained() -> None:
     link = SlowLink()
     asking = KafkaConnection(link, "me", 5.0, 1000, lambda: True)
 
@@ -128,7 +128,7 @@ async def test_a_part_is_handed_over_when_the_one_before_has_left() -> None:
     assert link.most_buffered < 1100
 
 
-async def test_no_part_leaves_once_nothing_may_be_sent() -> None:
+async def test_no_part_is_written_after_sending_was_forbidden() -> None:
     link = SlowLink()
     asking = KafkaConnection(link, "me", 5.0, 1000, lambda: len(link.sent) < 3000)
 
@@ -172,7 +172,7 @@ async def test_after_any_failure_the_connection_is_closed(answer: Answer, error:
 
 
 @asynccontextmanager
-async def one_answer_and_goodbye(reply: bytes) -> AsyncIterator[int]:
+async def one_answer_and_close(reply: bytes) -> AsyncIterator[int]:
     """A server that answers one request with these bytes and closes the connection; gives its port."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -186,20 +186,20 @@ async def one_answer_and_goodbye(reply: bytes) -> AsyncIterator[int]:
 
 
 async def test_an_answer_cut_by_the_end_of_the_stream_is_truncated() -> None:
-    async with one_answer_and_goodbye(b"\0\0\0\x09abc") as port, connection(port) as asking:
+    async with one_answer_and_close(b"\0\0\0\x09abc") as port, connection(port) as asking:
         with pytest.raises(TruncatedFrame):
             await asking.request(ApiKey.UPDATE_METADATA, 8, b"")
 
 
 async def test_an_idle_connection_that_the_peer_closed_is_not_open() -> None:
     reply = encode_frame(encode_response_header(ApiKey.UPDATE_METADATA, 8, 1))
-    async with one_answer_and_goodbye(reply) as port, connection(port) as asking:
+    async with one_answer_and_close(reply) as port, connection(port) as asking:
         await asking.request(ApiKey.UPDATE_METADATA, 8, b"")
 
         await until(lambda: not asking.is_open)
 
 
-async def test_a_cancelled_caller_leaves_no_connection_behind_that_waits_for_an_answer() -> None:
+async def test_a_cancelled_request_closes_the_connection() -> None:
     async with server(lambda _: b"") as peer, connection(peer.port) as asking:
         task = asyncio.ensure_future(asking.request(ApiKey.UPDATE_METADATA, 8, b""))
         await until(lambda: bool(peer.asked))
@@ -212,7 +212,7 @@ async def test_a_cancelled_caller_leaves_no_connection_behind_that_waits_for_an_
 
 
 async def until(met: Callable[[], bool]) -> None:
-    """Look again and again, for five seconds, whether something holds."""
+    """Poll, for at most five seconds, until ``met`` holds."""
     for _ in range(1000):
         if met():
             return
@@ -220,7 +220,7 @@ async def until(met: Callable[[], bool]) -> None:
     raise TimeoutError("it never came true")
 
 
-async def test_nobody_at_the_address_is_an_os_error() -> None:
+async def test_a_refused_connection_is_an_os_error() -> None:
     async with server(echo) as peer:
         port = peer.port
 
@@ -238,7 +238,7 @@ def api_versions(frame: bytes) -> bytes:
 
 
 def old_api_versions(frame: bytes) -> bytes:
-    """A broker from before version 3 answers in version 0 that it does not know it."""
+    """A broker without version 3 answers in version 0 with an error."""
     header, _ = decode_request_header(frame)
     code = ErrorCode.unsupported_version if header.version > 0 else ErrorCode.none
     keys = (ApiVersionV0(api_key=i16(4), min_version=i16(0), max_version=i16(2)),)
@@ -246,7 +246,7 @@ def old_api_versions(frame: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("answer", "highest"), [(api_versions, 7), (old_api_versions, 2)])
-async def test_the_peers_versions_are_learned_from_new_and_old_brokers(answer: Answer, highest: int) -> None:
+async def test_versions_are_read_from_new_and_old_brokers(answer: Answer, highest: int) -> None:
     async with server(answer) as peer, connection(peer.port) as asking:
         assert await asking.api_versions() == {4: VersionRange(0, highest)}
 

@@ -1,4 +1,4 @@
-"""Long bodies are made in steps, in blocks, and by whoever waits for them."""
+"""Long bodies are encoded in steps, in blocks, and by the tasks that wait for them."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from tests.turns import Turns
 from wire.control_bodies import BLOCK_BYTES, Blocks
 
 
-def impatient() -> Slicer:
-    """A pace that is due after every step."""
+def always_due() -> Slicer:
+    """A slicer that is due after every step."""
     return Slicer(slice_s=0.0)
 
 
@@ -27,7 +27,7 @@ def test_an_empty_body_has_no_blocks() -> None:
     assert Blocks([b"", b""]).complete() == ()
 
 
-def test_what_is_complete_stays_so() -> None:
+def test_a_complete_body_stays_complete() -> None:
     body = Blocks([b"a", b"b"])
     assert body.complete() is not None
     assert body.complete() == (b"ab",)
@@ -35,12 +35,12 @@ def test_what_is_complete_stays_so() -> None:
 
 async def test_the_loop_gets_a_turn_after_each_step() -> None:
     with Turns() as turns:
-        await Blocks([b"a"] * 50).complete_in_turns(impatient())
+        await Blocks([b"a"] * 50).complete_in_turns(always_due())
 
     assert turns.count == 50
 
 
-async def test_several_who_wait_share_the_work() -> None:
+async def test_several_waiting_tasks_share_the_work() -> None:
     steps: list[int] = []
 
     def pieces() -> Iterator[bytes]:
@@ -49,16 +49,16 @@ async def test_several_who_wait_share_the_work() -> None:
             yield bytes([number])
 
     body = Blocks(pieces())
-    made = await asyncio.gather(*(body.complete_in_turns(impatient()) for _ in range(3)))
+    made = await asyncio.gather(*(body.complete_in_turns(always_due()) for _ in range(3)))
 
     assert made == [(bytes(range(30)),)] * 3
     assert steps == list(range(30))
 
 
-async def test_when_one_who_waits_is_cancelled_the_others_get_it_all() -> None:
+async def test_when_one_waiting_task_is_cancelled_the_others_get_the_whole_body() -> None:
     body = Blocks(bytes([number]) for number in range(30))
-    first = asyncio.create_task(body.complete_in_turns(impatient()))
-    second = asyncio.create_task(body.complete_in_turns(impatient()))
+    first = asyncio.create_task(body.complete_in_turns(always_due()))
+    second = asyncio.create_task(body.complete_in_turns(always_due()))
     await asyncio.sleep(0)
 
     first.cancel()

@@ -1,4 +1,4 @@
-"""A shared body whose making failed half-way must not be taken for a complete one by the next who asks."""
+"""A shared body whose encoding failed half-way must not be taken for a complete one by the next task."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from controllerd.errors import IllegalState
 from wire.control_bodies import Blocks
 
 
-def test_a_body_that_failed_half_way_fails_for_everybody() -> None:
+def test_a_body_that_failed_half_way_fails_for_every_task() -> None:
     def pieces() -> Iterator[bytes]:
         yield b"a" * 100_000
         raise ValueError("planted")
@@ -18,4 +18,4 @@ def test_a_body_that_failed_half_way_fails_for_everybody() -> None:
         shared.complete()
 
     with pytest.raises(IllegalState):
-        shared.complete()  # the second broker gets 100,000 bytes of a body that never ends
+        shared.complete()  # otherwise the second broker would get the first 100,000 bytes of an incomplete body

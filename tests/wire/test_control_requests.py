@@ -1,4 +1,4 @@
-"""The hand-made templates say byte for byte what kio says, and read what kio writes."""
+"""The hand-made templates encode the same bytes as kio, and decode what kio writes."""
 
 import gc
 import uuid
@@ -54,7 +54,7 @@ def stop_replica() -> StopReplicaRequest:
 @pytest.mark.parametrize("version", range(8))
 @settings(deadline=None, max_examples=40)
 @given(request_=samples.leader_and_isr_requests)
-def test_leader_and_isr_is_what_kio_writes(version: int, request_: LeaderAndIsrRequest) -> None:
+def test_leader_and_isr_is_encoded_as_by_kio(version: int, request_: LeaderAndIsrRequest) -> None:
     assert b"".join(control_requests.encode(request_, version)) == encode_entity(
         kio_mirror.leader_and_isr(request_, version)
     )
@@ -63,7 +63,7 @@ def test_leader_and_isr_is_what_kio_writes(version: int, request_: LeaderAndIsrR
 @pytest.mark.parametrize("version", range(9))
 @settings(deadline=None, max_examples=40)
 @given(request_=samples.update_metadata_requests)
-def test_update_metadata_is_what_kio_writes(version: int, request_: UpdateMetadataRequest) -> None:
+def test_update_metadata_is_encoded_as_by_kio(version: int, request_: UpdateMetadataRequest) -> None:
     assert b"".join(control_requests.encode(request_, version)) == encode_entity(
         kio_mirror.update_metadata(request_, version)
     )
@@ -72,7 +72,7 @@ def test_update_metadata_is_what_kio_writes(version: int, request_: UpdateMetada
 @pytest.mark.parametrize("version", range(5))
 @settings(deadline=None, max_examples=40)
 @given(request_=samples.stop_replica_requests)
-def test_stop_replica_is_what_kio_writes(version: int, request_: StopReplicaRequest) -> None:
+def test_stop_replica_is_encoded_as_by_kio(version: int, request_: StopReplicaRequest) -> None:
     for part in control_requests.split(request_, version):
         assert isinstance(part, StopReplicaRequest)
         assert b"".join(control_requests.encode(part, version)) == encode_entity(kio_mirror.stop_replica(part, version))
@@ -96,7 +96,7 @@ def test_one_encoding_serves_all_brokers() -> None:
     assert first[0] != second[0]
 
 
-def test_the_encoding_goes_with_its_body_even_if_it_was_never_completed() -> None:
+def test_the_encoding_is_freed_with_its_body_even_if_it_is_incomplete() -> None:
     body = update_body()
     update_metadata.shared(body, 8).step()
     kept = weakref.ref(body)
@@ -106,14 +106,14 @@ def test_the_encoding_goes_with_its_body_even_if_it_was_never_completed() -> Non
     assert kept() is None
 
 
-def test_a_topic_without_id_is_seen() -> None:
+def test_a_request_without_topic_ids_is_recognised() -> None:
     body = UpdateMetadataBody(update_body().partitions, {}, (Broker(BrokerId(1), 1, ()),))
 
     assert control_requests.has_topic_ids(leader_and_isr())
     assert not control_requests.has_topic_ids(UpdateMetadataRequest(9, 5, 1, body))
 
 
-def test_one_topic_with_an_id_keeps_metadata_out_of_the_versions_that_would_take_it_away() -> None:
+def test_one_topic_id_is_enough_to_need_the_versions_with_topic_ids() -> None:
     whole = update_body()
     topics = sorted({tp.topic for tp in whole.partitions})
     mixed = UpdateMetadataBody(whole.partitions, {topics[0]: whole.topic_ids[topics[0]]}, whole.live_brokers)
@@ -184,7 +184,7 @@ def many_errors(version: int, topics: int) -> tuple[StopReplicaRequest, bytes]:
 
 
 @pytest.mark.parametrize("topics", [1, 40])
-async def test_a_long_answer_is_read_with_turns_for_the_loop(monkeypatch: pytest.MonkeyPatch, topics: int) -> None:
+async def test_a_long_answer_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch, topics: int) -> None:
     monkeypatch.setattr(Slicer, "is_due", True)
     request, body = many_errors(4, topics)
 
@@ -192,10 +192,10 @@ async def test_a_long_answer_is_read_with_turns_for_the_loop(monkeypatch: pytest
         response = await control_requests.decode_in_turns(request, 4, body)
 
     assert response == control_requests.decode_response(request, 4, body)
-    assert turns.count >= 7, "a look at each thousand, and another at what was asked for"
+    assert turns.count >= 7, "one turn for each thousand rows, and more for the requested replicas"
 
 
-def test_looking_for_rows_of_the_same_topic_costs_no_more_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoding_rows_of_many_topics_reads_each_byte_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     request, body = many_errors(4, topics=40)
     peeked: list[int] = []
 
@@ -227,7 +227,7 @@ def test_an_answer_to_update_metadata_has_one_error(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_an_answer_to_stop_replica_names_what_failed_and_what_was_deleted(version: int) -> None:
+def test_an_answer_to_stop_replica_names_failed_and_deleted_replicas(version: int) -> None:
     failed, deleted, stopped = TopicPartition("u", 1), T0, U0
     request = StopReplicaRequest(9, 5, 11, {**stop_replica().partitions, failed: StopReplicaPartition(-1, False)})
     body = answer(ApiKey.STOP_REPLICA, version, 0, [(deleted, 0), (stopped, 0), (failed, 74)])
@@ -245,7 +245,7 @@ def test_an_error_code_without_a_name_is_an_unknown_server_error() -> None:
     assert response.error is KafkaError.UNKNOWN_SERVER_ERROR
 
 
-def test_an_answer_for_a_topic_id_that_was_not_asked_is_malformed() -> None:
+def test_an_answer_with_an_unrequested_topic_id_is_malformed() -> None:
     body = answer(ApiKey.LEADER_AND_ISR, 7, 0, [(TopicPartition("x", 0), 0)])
 
     with pytest.raises(MalformedMessage, match="topic id"):

@@ -1,4 +1,4 @@
-"""Frames and headers: what is a message, whose answer it is, and what is refused."""
+"""Frames and headers: valid messages, matching answers, and refusals."""
 
 import asyncio
 import struct
@@ -28,7 +28,7 @@ from wire.versions import ApiKey
 
 
 async def read(data: bytes, limit: int = 100) -> bytes | None:
-    """What is read from a stream of these bytes."""
+    """The frame read from a stream of these bytes."""
     reader = asyncio.StreamReader()
     reader.feed_data(data)
     reader.feed_eof()
@@ -58,7 +58,7 @@ async def test_the_end_between_two_frames_is_no_error() -> None:
         (b"\0\0\0\x05", TruncatedFrame),
     ],
 )
-async def test_what_is_no_frame_is_refused(data: bytes, error: type[Exception]) -> None:
+async def test_an_invalid_frame_is_refused(data: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         await read(data)
 
@@ -81,7 +81,7 @@ def test_a_request_header_survives_the_wire(key: ApiKey, version: int, correlati
 
 @pytest.mark.parametrize(("version", "kind"), [(8, HeaderV1), (9, HeaderV2)])
 @pytest.mark.parametrize("client_id", [None, "", "größe"])
-def test_a_request_header_is_what_kio_writes(
+def test_a_request_header_is_encoded_as_by_kio(
     version: int, kind: type[HeaderV1 | HeaderV2], client_id: str | None
 ) -> None:
     entity = kind(request_api_key=i16(3), request_api_version=i16(version), correlation_id=i32(7), client_id=client_id)
@@ -91,7 +91,7 @@ def test_a_request_header_is_what_kio_writes(
     assert encode_request_header(RequestHeader(ApiKey.METADATA, version, 7, client_id)) == buffer.getvalue()
 
 
-def test_tagged_fields_of_a_request_header_are_passed_over() -> None:
+def test_tagged_fields_of_a_request_header_are_skipped() -> None:
     raw = encode_request_header(RequestHeader(ApiKey.METADATA, 12, 7, "c"))[:-1] + b"\x01\x05\x02ab"
 
     assert decode_request_header(raw + b"body")[1] == len(raw)
@@ -138,7 +138,7 @@ def test_any_bytes_are_a_header_or_refused(raw: bytes) -> None:
     assert peek_request(raw).correlation_id == header.correlation_id
 
 
-def test_a_header_with_more_tagged_fields_than_anybody_sends_is_malformed() -> None:
+def test_a_header_with_too_many_tagged_fields_is_malformed() -> None:
     start = struct.pack(">hhih", 3, 9, 1, -1)
     assert decode_request_header(start + uvarint(1_000) + 1_000 * b"\5\0")[1] == 10 + 2 + 2_000
     with pytest.raises(MalformedMessage, match="1001 tagged fields"):

@@ -57,7 +57,7 @@ def test_a_body_cut_anywhere_or_with_more_behind_it_is_malformed() -> None:
 
 
 def test_a_string_of_a_length_below_that_of_null_is_malformed() -> None:
-    body = struct.pack(">ihh", 1, -2, 0)  # kio goes back by so much, and takes the length for the time-out
+    body = struct.pack(">ihh", 1, -2, 0)  # kio would step back by this length and read the length as the timeout
 
     with pytest.raises(MalformedMessage):
         decode_entity(request_type(ApiKey.DELETE_TOPICS, 1), body)

@@ -1,4 +1,4 @@
-"""Messages without tagged fields are passed over to their end, and no length in them leads back or beyond it."""
+"""Lengths in messages without tagged fields: none is negative, and none reaches beyond the end of the message."""
 
 import struct
 from dataclasses import fields
@@ -21,8 +21,8 @@ HANDSHAKE = request_type(ApiKey.SASL_HANDSHAKE, 0)
 METADATA = request_type(ApiKey.METADATA, 4)
 
 
-def cut_or_not(kind: type, body: bytes) -> list[bool]:
-    """Whether each beginning of a message is found to be malformed, from the shortest to the whole."""
+def malformed_prefixes(kind: type, body: bytes) -> list[bool]:
+    """Whether each prefix of a message is malformed, from the shortest to the whole message."""
     return [is_malformed(kind, body[:end]) for end in range(len(body) + 1)]
 
 
@@ -47,17 +47,17 @@ def is_malformed(kind: type, body: bytes) -> bool:
         (ApiKey.FIND_COORDINATOR, 2, {"key": "group", "key_type": 0}),
     ],
 )  # fmt: skip
-def test_only_the_whole_message_adds_up(key: int, version: int, values: dict[str, object]) -> None:
+def test_only_the_whole_message_is_well_formed(key: int, version: int, values: dict[str, object]) -> None:
     entity = new_request(key, version, values)
     body = encode_entity(entity)
 
-    assert cut_or_not(type(entity), body) == [True] * len(body) + [False]
+    assert malformed_prefixes(type(entity), body) == [True] * len(body) + [False]
 
 
 @pytest.mark.parametrize("length", [-2, -(2**15)])
 def test_a_string_of_a_length_below_that_of_null_is_malformed(length: int) -> None:
     assert is_malformed(HANDSHAKE, struct.pack(">h", length))
-    assert not is_malformed(HANDSHAKE, NULL)  # whether null may be here is for kio to say
+    assert not is_malformed(HANDSHAKE, NULL)  # kio checks whether the field may be null
 
 
 @pytest.mark.parametrize("length", [-2, -4, -(2**31)])
@@ -67,11 +67,11 @@ def test_bytes_of_a_length_below_that_of_null_are_malformed(length: int) -> None
 
 
 @pytest.mark.parametrize("count", [2, 2**31 - 1])
-def test_an_array_that_says_more_elements_than_there_are_bytes_is_malformed_at_once(count: int) -> None:
+def test_an_array_with_more_elements_than_bytes_is_malformed(count: int) -> None:
     assert is_malformed(METADATA, struct.pack(">i", count) + NULL)
 
 
-def test_every_classic_schema_can_be_walked() -> None:
+def test_every_inflexible_schema_can_be_checked() -> None:
     for key, versions in ((key, schema_name_map.get(key.name.lower(), {})) for key in ApiKey):
         for version, kinds in versions.items():
             loaders = {EntityType.request: load_request_schema, EntityType.response: load_response_schema}

@@ -1,4 +1,4 @@
-"""DescribeLogDirs by hand says what kio says, and refuses what is cut off."""
+"""The hand-written codec of DescribeLogDirs agrees with kio, and refuses truncated answers."""
 
 from datetime import timedelta
 
@@ -39,7 +39,7 @@ def answer(*dirs: tuple[ErrorCode, str, dict[str, tuple[DescribeLogDirsPartition
     return encode_entity(DescribeLogDirsResponse(throttle_time=throttle, results=results))
 
 
-def test_the_question_names_each_topic_once() -> None:
+def test_the_request_names_each_topic_once() -> None:
     asked = encode_log_dirs_query([TopicPartition("t", 1), TopicPartition("ü", 0), TopicPartition("t", 5)])
 
     topics = (
@@ -49,7 +49,7 @@ def test_the_question_names_each_topic_once() -> None:
     assert asked == encode_entity(DescribeLogDirsRequest(topics=topics))
 
 
-def test_replicas_come_with_bytes_and_lag_and_not_those_that_only_move_directories() -> None:
+def test_replicas_come_with_bytes_and_lag_except_future_replicas() -> None:
     body = answer(
         (ErrorCode.none, "/a", {"t": (row(0, 500, 3), row(1, 2**40))}),
         (ErrorCode.none, "/b", {"u": (row(7, 1), row(8, 9, future=True))}),
@@ -64,7 +64,7 @@ def test_replicas_come_with_bytes_and_lag_and_not_those_that_only_move_directori
     ]
 
 
-def test_a_directory_that_failed_is_told() -> None:
+def test_a_failed_directory_is_reported() -> None:
     (portion,) = decode_log_dirs(answer((ErrorCode.kafka_storage_error, "/a", {})))
 
     assert portion == Portion({}, "its log directory /a failed (error code 56)")
@@ -78,7 +78,7 @@ def test_very_many_replicas_come_in_portions() -> None:
     assert [len(portion.rows) for portion in portions] == [1000, 1000, 500]
 
 
-def test_whatever_is_cut_off_is_malformed() -> None:
+def test_a_truncated_answer_is_malformed() -> None:
     body = answer((ErrorCode.none, "/a", {"t": (row(0, 500, 3),)}))
 
     for end in range(4, len(body)):
@@ -86,7 +86,7 @@ def test_whatever_is_cut_off_is_malformed() -> None:
             list(decode_log_dirs(body[:end]))
 
 
-def test_a_name_that_is_no_text_is_malformed() -> None:
+def test_a_name_that_is_not_utf8_is_malformed() -> None:
     body = answer((ErrorCode.none, "/a", {"t": (row(0, 500, 3),)})).replace(b"/a", b"\xff\xfe")
 
     with pytest.raises(MalformedMessage, match="not UTF-8"):

@@ -89,7 +89,7 @@ async def test_the_cluster_is_described_in_plain_values_by_brokers_of_each_relea
 
 
 @pytest.mark.parametrize("highest", [9, 11, 12])
-async def test_an_answer_taken_apart_by_partitions_says_the_same(highest: int) -> None:
+async def test_an_answer_decoded_by_partitions_is_equal(highest: int) -> None:
     async with server(broker_up_to(highest)) as peer:
         seen = await fetch_metadata("127.0.0.1", peer.port)
         encoded = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
@@ -98,7 +98,7 @@ async def test_an_answer_taken_apart_by_partitions_says_the_same(highest: int) -
     assert list(walk_topics(encoded)) == [None, seen.topics["t"]]
 
 
-async def test_a_peer_without_a_version_of_ours_is_not_asked() -> None:
+async def test_a_peer_without_a_common_version_gets_no_metadata_request() -> None:
     async with server(broker_up_to(8)) as peer:
         with pytest.raises(UnsupportedByPeer, match="METADATA"):
             await fetch_metadata("127.0.0.1", peer.port)
@@ -106,7 +106,7 @@ async def test_a_peer_without_a_version_of_ours_is_not_asked() -> None:
     assert len(peer.asked) == 1
 
 
-async def test_an_answer_that_breaks_off_is_malformed_and_not_taken_for_a_smaller_cluster() -> None:
+async def test_a_truncated_answer_is_malformed_and_not_a_smaller_cluster() -> None:
     async with server(answer) as peer:
         version, body = await fetch_encoded_metadata("127.0.0.1", peer.port, client_id="c")
 
@@ -117,7 +117,7 @@ async def test_an_answer_that_breaks_off_is_malformed_and_not_taken_for_a_smalle
         list(walk_topics(EncodedMetadata(version, body + b"\x00")))
 
 
-async def test_all_topics_are_asked_for_unless_some_are_named() -> None:
+async def test_all_topics_are_requested_unless_some_are_named() -> None:
     async with server(answer) as peer:
         await fetch_metadata("127.0.0.1", peer.port)
         await fetch_metadata("127.0.0.1", peer.port, ["t"])

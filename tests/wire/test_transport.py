@@ -1,4 +1,4 @@
-"""The plaintext transport: what one side opens and the other accepts is one connection, and proves nobody's name."""
+"""The plaintext transport: an opened and an accepted link are one connection, without an authenticated principal."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ PATIENCE_S = 10.0
 
 
 class Arrivals:
-    """Keeps what was accepted, in order."""
+    """The accepted links, in order."""
 
     def __init__(self) -> None:
         self.links: asyncio.Queue[tuple[Link, TransportPeer]] = asyncio.Queue()
@@ -28,7 +28,7 @@ async def listening(arrivals: Arrivals) -> tuple[asyncio.Server, int]:
     return server, server.sockets[0].getsockname()[1]
 
 
-async def test_what_one_side_writes_the_other_reads() -> None:
+async def test_each_side_reads_the_bytes_of_the_other() -> None:
     arrivals = Arrivals()
     server, port = await listening(arrivals)
     await server.start_serving()
@@ -57,7 +57,7 @@ async def test_nothing_is_accepted_before_the_server_serves() -> None:
     await server.wait_closed()
 
 
-async def test_an_address_that_is_taken_cannot_be_bound() -> None:
+async def test_an_address_in_use_cannot_be_bound() -> None:
     server, port = await listening(Arrivals())
     await server.start_serving()
     with pytest.raises(OSError, match="address already in use"):

@@ -1,4 +1,4 @@
-"""Tagged fields that nobody here knows are passed over, wherever they stand; everything else is read as it was."""
+"""Unknown tagged fields are skipped at every place; everything else is read unchanged."""
 
 from typing import Any
 
@@ -40,16 +40,16 @@ def ending_with(entity: Payload, *fields: bytes) -> bytes:
     return body[:-1] + uvarint(len(fields)) + b"".join(fields)
 
 
-def test_a_field_at_the_end_is_passed_over() -> None:
+def test_a_field_at_the_end_is_skipped() -> None:
     assert decode_entity(CreateTopicsRequest, ending_with(CREATION, UNKNOWN)) == CREATION
 
 
-def test_a_field_behind_other_bytes_is_passed_over() -> None:
-    """An entity of a request begins behind the header."""
+def test_a_field_behind_other_bytes_is_skipped() -> None:
+    """The body of a request begins after its header."""
     assert decode_entity(CreateTopicsRequest, b"header" + ending_with(CREATION, UNKNOWN, UNKNOWN), 6) == CREATION
 
 
-def test_a_field_of_a_row_is_passed_over() -> None:
+def test_a_field_of_a_row_is_skipped() -> None:
     name = b"\x0dretention.ms\0"
     whole = encode_entity(CREATION)
     assert whole.count(name + NO_TAGS) == 1
@@ -59,7 +59,7 @@ def test_a_field_of_a_row_is_passed_over() -> None:
     assert decode_entity(CreateTopicsRequest, body) == CREATION
 
 
-def test_a_field_that_is_known_stays() -> None:
+def test_a_known_field_is_kept() -> None:
     body = encode_entity(FETCH)
     known = b"\1\0\x08\x08cluster"
     assert body.endswith(known)
@@ -77,11 +77,11 @@ def test_a_structure_may_be_absent(cursor: Cursor | None) -> None:
     assert decode_entity(DescribeTopicPartitionsRequest, ending_with(entity, UNKNOWN)) == entity
 
 
-def test_a_version_without_tagged_fields_is_left_alone() -> None:
+def test_a_version_without_tagged_fields_is_unchanged() -> None:
     assert without_unknown_tags(MetadataRequest, b"head" + b"\0\0\0\0", 4) == b"\0\0\0\0"
 
 
-def test_a_field_that_is_cut_off_is_malformed() -> None:
+def test_a_truncated_field_is_malformed() -> None:
     body = ending_with(CREATION, UNKNOWN)
 
     for end in range(len(body)):
@@ -91,7 +91,7 @@ def test_a_field_that_is_cut_off_is_malformed() -> None:
         decode_entity(CreateTopicsRequest, body + b"\0")
 
 
-def test_a_known_field_with_something_behind_its_value_is_malformed() -> None:
+def test_a_known_field_with_bytes_after_its_value_is_malformed() -> None:
     with pytest.raises(MalformedMessage):
         without_unknown_tags(FetchRequest, encode_entity(FETCH).removesuffix(b"\x08\x08cluster") + b"\x09\x08cluster\0")
 

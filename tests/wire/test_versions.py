@@ -1,4 +1,4 @@
-"""Which version is spoken with whom, and that our table of flexible versions is kio's."""
+"""The version chosen for a peer, and that the table of flexible versions agrees with kio."""
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
@@ -25,7 +25,7 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize(("key", "version"), SCHEMAS)
-def test_headers_and_flexible_versions_are_those_of_the_schemas(key: ApiKey, version: int) -> None:
+def test_headers_and_flexible_versions_agree_with_the_schemas(key: ApiKey, version: int) -> None:
     request, response = load_request_schema(key, version), load_response_schema(key, version)
 
     assert is_flexible(key, version) is request.__flexible__
@@ -44,7 +44,7 @@ def test_headers_and_flexible_versions_are_those_of_the_schemas(key: ApiKey, ver
         (None, VersionRange(0, 7), None),
     ],
 )
-def test_the_highest_version_that_both_speak_is_chosen(
+def test_the_highest_common_version_is_chosen(
     peer: VersionRange | None, ours: VersionRange, chosen: int | None
 ) -> None:
     assert choose(peer, ours) == chosen

@@ -38,7 +38,7 @@ class ZooKeeperProxy:
 
     @property
     def connect(self) -> str:
-        """What goes into ``zookeeper.connect``."""
+        """The value of ``zookeeper.connect``."""
         assert self._server is not None
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from controllerd.errors import StoreUnavailable
-from controllerd.zk.access import IN_FLIGHT, Node, read_in_slices
+from controllerd.zk.access import IN_FLIGHT, Znode, read_in_slices
 from tests.turns import Turns
 
 
@@ -20,7 +20,7 @@ class Server:
         self._waiting = 0
         self._fails_at = fails_at
 
-    async def read(self, numbers: Sequence[int]) -> list[Node | None]:
+    async def read(self, numbers: Sequence[int]) -> list[Znode | None]:
         """One request."""
         self.asked += 1
         if self._fails_at is not None and self.asked >= self._fails_at:
@@ -29,10 +29,10 @@ class Server:
         self.most_waiting = max(self.most_waiting, self._waiting)
         await asyncio.sleep(0)
         self._waiting -= 1
-        return [Node(b"", number, 0) for number in numbers]
+        return [Znode(b"", number, 0) for number in numbers]
 
-    def take(self, numbers: Sequence[int], nodes: Sequence[Node | None]) -> None:
-        """What a caller does with a slice."""
+    def take(self, numbers: Sequence[int], nodes: Sequence[Znode | None]) -> None:
+        """Take a slice."""
         assert [node.version for node in nodes if node is not None] == list(numbers)
         self.taken += numbers
 
@@ -43,26 +43,26 @@ async def test_everything_is_taken_once_and_in_order() -> None:
     assert server.taken == list(range(1_001))
 
 
-async def test_a_few_slices_are_under_way_at_a_time() -> None:
+async def test_a_few_slices_are_in_flight_at_a_time() -> None:
     server = Server()
     await read_in_slices(range(1_000), 10, server.read, server.take)
     assert server.most_waiting == IN_FLIGHT
 
 
-async def test_the_loop_gets_a_turn_between_slices() -> None:
+async def test_other_tasks_run_between_slices() -> None:
     server = Server()
     with Turns() as turns:
         await read_in_slices(range(1_000), 10, server.read, server.take)
     assert turns.count >= 100 / IN_FLIGHT
 
 
-async def test_nothing_is_asked_for_nothing() -> None:
+async def test_no_items_need_no_read() -> None:
     server = Server()
     await read_in_slices([], 10, server.read, server.take)
     assert server.asked == 0
 
 
-async def test_a_failed_read_ends_it() -> None:
+async def test_a_failed_read_is_raised() -> None:
     server = Server(fails_at=7)
     with pytest.raises(StoreUnavailable):
         await read_in_slices(range(1_000), 10, server.read, server.take)

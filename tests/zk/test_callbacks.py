@@ -1,4 +1,4 @@
-"""What kazoo's thread calls does one thing: it hands over to the event loop, however busy that is."""
+"""Functions that kazoo's thread calls hand over to the event loop, and never wait for it."""
 
 import asyncio
 import threading
@@ -19,8 +19,8 @@ class Session:
     generation = 1
 
 
-async def test_a_watch_waits_for_nobody_and_asks_zookeeper_nothing_kafka_6517_and_kafka_6879() -> None:
-    """The loop is held up, as by an event in work: the thread returns all the same, and nothing is lost."""
+async def test_a_fired_watch_neither_blocks_kazoo_nor_sends_a_request_kafka_6517_and_kafka_6879() -> None:
+    """The loop is blocked, as by a handler: the thread returns all the same, and no watch is lost."""
     seen: list[tuple[str, Fired]] = []
     zk = KazooZooKeeper(cast("ZooKeeperSession", Session()))
     zk.listen(lambda path, fired: seen.append((path, fired)))
@@ -37,8 +37,8 @@ async def test_a_watch_waits_for_nobody_and_asks_zookeeper_nothing_kafka_6517_an
     assert seen == [("/brokers/ids", Fired.CHILD)]
 
 
-async def test_background_work_that_is_closed_before_its_turn_is_never_begun() -> None:
-    """A watch fires in the very turn in which the session is closed: no coroutine is left that nobody awaits."""
+async def test_a_background_task_is_not_started_after_the_session_is_closed() -> None:
+    """A watch fires in the same tick in which the session is closed: no coroutine is left that is never awaited."""
     begun: list[str] = []
     zk = KazooZooKeeper(cast("ZooKeeperSession", Session()))
 

@@ -1,4 +1,4 @@
-"""What becomes of the session when kazoo gives a client up: kazoo's own state machine, without a server."""
+"""The session after kazoo's client has given up: kazoo's own state machine, without a server."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ LATER_S: Final = 0.4
 
 
 class Client(NegotiatingClient):
-    """kazoo's client, whose connection is a script."""
+    """A client of kazoo whose connection is a script."""
 
     def start_async(self) -> None:
         """The script decides what comes."""
@@ -35,17 +35,17 @@ class Client(NegotiatingClient):
 
 
 class Driver:
-    """Makes such clients; ``born`` is what each new one is told to become."""
+    """Makes such clients; ``on_new`` is called with each new one."""
 
     def __init__(self) -> None:
         self.clients: list[Client] = []
         self.ended: list[Kazoo] = []
-        self.born: Callable[[Client], None] = lambda _client: None
+        self.on_new: Callable[[Client], None] = lambda _client: None
 
     def make(self, hosts: str, timeout_s: float) -> Kazoo:
         client = Client(hosts, timeout=timeout_s)
         self.clients.append(client)
-        asyncio.get_running_loop().call_soon(lambda: self.born(client))
+        asyncio.get_running_loop().call_soon(lambda: self.on_new(client))
         return client
 
     async def end(self, client: Kazoo) -> None:
@@ -61,9 +61,9 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 async def opened(driver: Driver) -> tuple[ZooKeeperSession, EventQueue]:
     queue = EventQueue(lambda: 0.0)
     session = ZooKeeperSession("127.0.0.1:1", 6_000, queue, RecordingAudit(), kazoo=driver)
-    driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=1)
+    driver.on_new = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=1)
     await session.open(10)
-    driver.born = lambda _client: None
+    driver.on_new = lambda _client: None
     return session, queue
 
 
@@ -72,9 +72,9 @@ async def events(queue: EventQueue) -> list[Event]:
 
 
 async def test_a_client_that_is_refused_before_it_ever_connected_is_replaced_as_well(driver: Driver) -> None:
-    """kazoo's state is LOST from the beginning, so it tells nobody that a new client failed to authenticate."""
+    """kazoo's state is LOST from the beginning, so it does not report that a new client failed to authenticate."""
     session, _ = await opened(driver)
-    driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.AUTH_FAILED, KeeperState.CLOSED)
+    driver.on_new = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.AUTH_FAILED, KeeperState.CLOSED)
     driver.clients[0].comes_to(KeeperState.CONNECTING, KeeperState.AUTH_FAILED, KeeperState.CLOSED)
 
     await until(lambda: len(driver.clients) > 2)  # one new client, and when that was refused too, another
@@ -96,7 +96,7 @@ async def test_a_client_that_was_refused_twice_is_replaced_once(
 ) -> None:
     """With AUTH by packet kazoo goes on connecting: refused, in again, refused again, all before the first timer."""
     session, queue = await opened(driver)
-    driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=3)
+    driver.on_new = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=3)
     driver.clients[0].comes_to(KeeperState.AUTH_FAILED)
     await asyncio.sleep(0)
     session.expire_handled()
@@ -108,7 +108,7 @@ async def test_a_client_that_was_refused_twice_is_replaced_once(
     session.expire_handled()
     await until(lambda: (session.state, session.session_id) == (SessionState.CONNECTED, 3))  # by a new client; we lead
     await events(queue)
-    driver.born = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=4)
+    driver.on_new = lambda client: client.comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=4)
     await asyncio.sleep(LATER_S)  # timers go off in order: that of the second refusal would have come first
     await asyncio.sleep(0)  # what it would have called soon
 
@@ -119,12 +119,12 @@ async def test_a_client_that_was_refused_twice_is_replaced_once(
 
 async def test_a_server_may_grant_another_timeout_with_each_connection(driver: Driver) -> None:
     session, _ = await opened(driver)
-    told: list[float] = []
-    session.when_timeout_is_granted(told.append)
+    granted: list[float] = []
+    session.when_timeout_is_granted(granted.append)
 
     driver.clients[0]._keep_timeout(4_000)
     driver.clients[0].comes_to(KeeperState.CONNECTING, KeeperState.CONNECTED, session_id=1)
-    await until(lambda: len(told) > 1)
+    await until(lambda: len(granted) > 1)
 
-    assert told == [6.0, 4.0]
+    assert granted == [6.0, 4.0]
     assert session.timeout_s == 4.0

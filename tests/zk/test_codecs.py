@@ -80,13 +80,13 @@ def test_topic_of_format_3() -> None:
     assert rewritten(document) == document
 
 
-def test_format_3_without_id_stays_as_it_is() -> None:
+def test_format_3_without_id_is_kept() -> None:
     document = {"version": 3, "partitions": {"0": [1]}, "adding_replicas": {}, "removing_replicas": {}}
 
     assert rewritten(document) == document
 
 
-def test_format_1_is_kept_while_it_can_say_everything() -> None:
+def test_format_1_is_kept_while_no_field_needs_a_newer_one() -> None:
     document = {"version": 1, "partitions": {"0": [1]}}
 
     assert rewritten(document) == document
@@ -115,7 +115,7 @@ def test_gaps_between_partitions_and_unknown_brokers_and_empty_replicas_are_read
     assert image.assignments == {0: ReplicaAssignment(()), 2: ReplicaAssignment(ids(999999))}
 
 
-def test_flaws_of_one_partition_do_not_cost_the_topic() -> None:
+def test_flaws_of_one_partition_do_not_make_the_topic_unreadable() -> None:
     image = read({"version": 2, "partitions": {"0": [1, 1], "1": [1]}, "adding_replicas": {"1": [9]}})
 
     assert image.assignments == {0: ReplicaAssignment(ids(1, 1)), 1: ReplicaAssignment(ids(1), ids(9))}
@@ -176,7 +176,7 @@ replica_lists = st.lists(broker_numbers, max_size=4)
 
 @st.composite
 def topic_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Topic znodes as Kafka of any age writes them, with fields that nobody knows."""
+    """Topic znodes as Kafka of any age writes them, with unknown fields."""
     version = draw(st.sampled_from([1, 2, 3]))
     partitions = draw(st.dictionaries(st.integers(0, 2**31 - 1).map(str), replica_lists, max_size=4))
     document = draw(st.dictionaries(st.text().map("x-".__add__), JSON_VALUES, max_size=3))
@@ -289,7 +289,7 @@ def test_state_that_is_no_json(data: bytes | None) -> None:
         codecs.decode_state(ORDERS_3, data, 9)
 
 
-def test_a_state_of_a_newer_format_is_left_alone() -> None:
+def test_a_state_of_a_newer_format_cannot_be_decoded() -> None:
     data = as_json({"version": 2, "leader": 1, "leader_epoch": 4, "controller_epoch": 7, "isr": [1]})
 
     with pytest.raises(NewerZnode, match="format version 2"):

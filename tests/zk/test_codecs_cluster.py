@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controllerd.core.model import Broker, BrokerId, Endpoint, SecurityProtocol, TopicPartition
 from controllerd.errors import BadZnode, NewerZnode
 from controllerd.zk import codecs
-from controllerd.zk.codecs import ControllerZnode, FeatureZnode, FinalizedFeature, ProducerIdBlock
+from controllerd.zk.codecs import ControllerZnode, FeatureZnode, FinalizedFeature, ProducerIdBlockZnode
 
 ONE = BrokerId(1)
 PLAINTEXT, SSL = SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL
@@ -67,7 +67,7 @@ def test_listener_and_protocol_names_are_upper_case() -> None:
     assert codecs.decode_broker(ONE, as_json(document), 1).endpoints == (Endpoint("CLIENTS", "h", 1, SSL),)
 
 
-def test_a_missing_rack_and_unknown_fields_are_nothing_wrong() -> None:
+def test_a_missing_rack_and_unknown_fields_are_no_errors() -> None:
     document = V5 | {"rack": None, "features": None, "novelty": 1}
 
     assert codecs.decode_broker(ONE, as_json(document), 55) == Broker(ONE, 55, BY_NAME)
@@ -238,10 +238,10 @@ def test_broken_feature_znode(document: dict[str, Any], reason: str) -> None:
 
 
 def test_the_numbers_of_a_producer_id_block_are_text() -> None:
-    data = codecs.encode_producer_id_block(ProducerIdBlock(5, 1000, 1999))
+    data = codecs.encode_producer_id_block(ProducerIdBlockZnode(5, 1000, 1999))
 
     assert json.loads(data) == {"version": 1, "broker": 5, "block_start": "1000", "block_end": "1999"}
-    assert codecs.decode_producer_id_block(data) == ProducerIdBlock(5, 1000, 1999)
+    assert codecs.decode_producer_id_block(data) == ProducerIdBlockZnode(5, 1000, 1999)
 
 
 @pytest.mark.parametrize("data", [None, b""])
@@ -291,7 +291,7 @@ def test_reassignments_keep_their_order() -> None:
     assert list(codecs.decode_reassignments(data).items()) == list(moves.items())
 
 
-def test_a_wrong_entry_does_not_cost_the_reassignment_file() -> None:
+def test_a_wrong_entry_does_not_make_the_reassignment_file_invalid() -> None:
     entries = [
         {"topic": "orders", "partition": -1, "replicas": [-5, 1, 1]},
         {"topic": "", "partition": 0, "replicas": []},
@@ -328,7 +328,9 @@ def test_broken_request(path: str, decode: Callable[[bytes | None], object], dat
 
 
 @pytest.mark.parametrize(("path", "decode"), DECODERS)
-def test_a_request_of_a_newer_format_is_told_apart(path: str, decode: Callable[[bytes | None], object]) -> None:
+def test_a_request_of_a_newer_format_is_distinguished_from_a_broken_one(
+    path: str, decode: Callable[[bytes | None], object]
+) -> None:
     document = {"version": 2, "partitions": []} | ({"broker": 5, "event": 1} if "log_dir" in path else {})
 
     with pytest.raises(NewerZnode, match=f"^{path}: format version 2"):

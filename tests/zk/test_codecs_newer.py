@@ -1,4 +1,4 @@
-"""What a later version writes may look like nothing that we know: it is told apart from what is merely broken."""
+"""Znodes of later versions, which are distinguished from broken ones even if no field of them is known."""
 
 from collections.abc import Callable
 
@@ -20,14 +20,14 @@ DECODERS: list[Callable[[bytes | None], object]] = [
 
 @pytest.mark.parametrize("decode", DECODERS)
 @pytest.mark.parametrize("data", [b'{"version":99}', b'{"version":99,"partitions":7,"owed":true,"broker":"x"}'])
-def test_a_later_format_is_newer_whatever_it_looks_like(decode: Callable[[bytes | None], object], data: bytes) -> None:
+def test_a_later_format_is_newer_whatever_its_fields(decode: Callable[[bytes | None], object], data: bytes) -> None:
     with pytest.raises(NewerZnode, match="99 is newer"):
         decode(data)
 
 
 @pytest.mark.parametrize("decode", DECODERS)
 @pytest.mark.parametrize("data", [b"", b"{", b'{"version":1}', b'{"version":"99"}', b"[99]", None])
-def test_what_is_broken_is_not_newer(decode: Callable[[bytes | None], object], data: bytes | None) -> None:
+def test_a_broken_znode_is_not_newer(decode: Callable[[bytes | None], object], data: bytes | None) -> None:
     with pytest.raises(BadZnode) as caught:
         decode(data)
     assert not isinstance(caught.value, NewerZnode)

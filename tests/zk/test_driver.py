@@ -1,4 +1,4 @@
-"""What kazoo is given as servers."""
+"""The list of servers that kazoo gets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who gets the role, from whom, and how: the same on the fake and on a real server."""
+"""Elections, takeovers, new terms and resignations: the same on the fake and on a real server."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from controllerd.ports.results import Held, Won
 from controllerd.record.records import TermRecord
 from controllerd.views import Holder
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Check, Create, Delete, Node, SetData, ZooKeeper
+from controllerd.zk.access import CheckVersion, Create, Delete, SetData, Znode, ZooKeeper
 from controllerd.zk.elector import UNREADABLE, Contender, ZooKeeperElector
 from events.cluster import ControllerChange, Reelect
 from tests.zk.world import OURS, THEIRS, MonotonicClock, Peer, World, states_of
@@ -105,7 +105,7 @@ async def test_the_role_is_taken_from_a_broker_if_configured(world: World) -> No
     assert won == Won(5, 1, Holder(3, None, 1_700_000_000_000))
 
 
-async def test_a_controller_that_cannot_be_understood_is_never_deleted(world: World) -> None:
+async def test_a_controller_znode_that_cannot_be_decoded_is_never_deleted(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"4"), Create(paths.CONTROLLER, b"\xff?", ephemeral=True))
 
@@ -130,14 +130,14 @@ async def test_of_two_that_race_one_wins_each_round(world: World) -> None:
         await world.theirs.elector.resign()
 
 
-async def test_a_renewed_term_fences_what_was_written_in_the_old_one(world: World) -> None:
+async def test_a_renewed_term_fences_writes_of_the_old_one(world: World) -> None:
     won = await world.ours.lead()
 
     renewed = await world.ours.elector.renew()
 
     assert (renewed.epoch, renewed.epoch_zk_version) == (won.epoch + 1, won.epoch_zk_version + 1)
     assert await world.ours.elector.is_ours()
-    outcomes = await world.theirs.zk.commit([[Check(paths.CONTROLLER_EPOCH, won.epoch_zk_version)]])
+    outcomes = await world.theirs.zk.commit([[CheckVersion(paths.CONTROLLER_EPOCH, won.epoch_zk_version)]])
     assert getattr(outcomes[0], "code", None) == -103
 
 
@@ -151,7 +151,7 @@ async def test_a_term_that_was_lost_cannot_be_renewed(world: World) -> None:
     assert await world.theirs.elector.is_ours()
 
 
-async def test_a_term_whose_epoch_somebody_else_raised_cannot_be_renewed_kafka_1096(world: World) -> None:
+async def test_a_term_whose_epoch_another_client_raised_cannot_be_renewed_kafka_1096(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.CONTROLLER_EPOCH, b"9")
     with pytest.raises(ControllerMoved):
@@ -168,7 +168,7 @@ async def test_resigning_deletes_the_znode_and_ends_the_term(world: World) -> No
         await world.ours.store.states.update_states(states_of("t", 1))
 
 
-async def test_resigning_leaves_the_znode_of_somebody_else(world: World) -> None:
+async def test_resigning_does_not_delete_the_znode_of_another_instance(world: World) -> None:
     await world.ours.lead()
     await world.theirs.lead()
 
@@ -251,9 +251,7 @@ async def register(peer: Peer, broker: int, **listeners: SecurityProtocol) -> No
 
 
 @pytest.mark.parametrize("name", ["INTERNAL", "CLIENTS"])
-async def test_a_cluster_whose_brokers_ask_for_more_than_plaintext_where_we_talk_is_refused(
-    world: World, name: str
-) -> None:
+async def test_a_cluster_whose_brokers_demand_tls_or_sasl_on_our_listener_is_refused(world: World, name: str) -> None:
     await world.ours.store.cluster.ensure_paths()
     await register(world.theirs, 2, INTERNAL=SecurityProtocol.PLAINTEXT, EXTERNAL=SecurityProtocol.SSL)
     await register(world.theirs, 3, **{name: SecurityProtocol.SASL_SSL})
@@ -265,7 +263,7 @@ async def test_a_cluster_whose_brokers_ask_for_more_than_plaintext_where_we_talk
     assert await world.ours.node(paths.CONTROLLER) is None
 
 
-async def test_listeners_that_are_not_ours_and_registrations_that_nobody_understands_do_not_hinder_the_election(
+async def test_other_listeners_and_registrations_that_cannot_be_decoded_do_not_prevent_the_election(
     world: World,
 ) -> None:
     await world.ours.store.cluster.ensure_paths()
@@ -278,13 +276,13 @@ async def test_listeners_that_are_not_ours_and_registrations_that_nobody_underst
     assert isinstance(outcome, Won)
 
 
-async def test_whether_a_cluster_may_be_led_is_found_out_without_contending(world: World) -> None:
+async def test_eligibility_is_checked_without_an_election(world: World) -> None:
     await world.theirs.lead()
-    await world.ours.elector.eligibility()
+    await world.ours.elector.check_eligibility()
     await register(world.theirs, 3, INTERNAL=SecurityProtocol.SSL)
 
     with pytest.raises(RefusedToLead, match="broker 3 asks for SSL on INTERNAL"):
-        await contending(world.ours, Contender(OURS.node_id, OURS.instance, reach=VISIBLE)).eligibility()
+        await contending(world.ours, Contender(OURS.node_id, OURS.instance, reach=VISIBLE)).check_eligibility()
 
     assert world.ours.transactions() == []
     assert await world.theirs.elector.is_ours()
@@ -308,7 +306,7 @@ async def test_every_change_of_the_role_is_recorded(world: World) -> None:
     assert terms[0].holder == f"controllerd {THEIRS.node_id}"
 
 
-async def test_a_live_broker_does_not_hinder_the_election(world: World) -> None:
+async def test_a_live_broker_does_not_prevent_the_election(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     broker = Broker(BrokerId(1), 0, (Endpoint("PLAINTEXT", "host", 9092),))
     await world.theirs.put(paths.broker(BrokerId(1)), codecs.encode_broker(broker))
@@ -322,7 +320,7 @@ async def test_a_session_that_owns_the_znode_already_begins_a_new_term(world: Wo
     assert won.epoch == 2
 
 
-async def test_an_epoch_that_moved_without_a_controller_is_counted_on_from(world: World) -> None:
+async def test_the_next_epoch_follows_one_that_rose_without_an_election(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     await world.theirs.act(Create(paths.CONTROLLER_EPOCH, b"0"))
     await world.theirs.act(SetData(paths.CONTROLLER_EPOCH, b"41", 0))
@@ -334,14 +332,14 @@ async def test_an_epoch_that_moved_without_a_controller_is_counted_on_from(world
 class Behind:
     """A server that lags behind shows ``/controller`` as it was, and the epoch as it is."""
 
-    def __init__(self, zk: ZooKeeper, shown: Node) -> None:
+    def __init__(self, zk: ZooKeeper, shown: Znode) -> None:
         self._zk = zk
-        self._shown: Node | None = shown
+        self._shown: Znode | None = shown
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._zk, name)
 
-    async def read_and_watch(self, paths_: Sequence[str], *, absent_too: bool = False) -> list[Node | None]:
+    async def read_and_watch(self, paths_: Sequence[str], *, absent_too: bool = False) -> list[Znode | None]:
         nodes = await self._zk.read_and_watch(paths_, absent_too=absent_too)
         if paths_ == [paths.CONTROLLER] and self._shown is not None:
             nodes, self._shown = [self._shown], None

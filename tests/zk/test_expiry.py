@@ -1,4 +1,4 @@
-"""Fifty sessions in a row end under a controller that leads: each time it leads again, and nothing piles up."""
+"""Fifty sessions of a leading controller expire in a row: each time it leads again, and its memory does not grow."""
 
 import asyncio
 import gc
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from tests.scenarios.nodes import Rig, expire, kazoo_of, rig_of, served, session_of
@@ -84,8 +84,8 @@ def traced(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     tracemalloc.stop()
 
 
-def size_of(node: Node, rig: Rig) -> Size:
-    """What there is now, without what the test itself keeps, and what is remembered within bounds of its own."""
+def size_of(node: ControllerNode, rig: Rig) -> Size:
+    """Return the present size, without data of the test itself and of bounded caches."""
     for stub in rig.stubs.values():
         stub.got.clear()
         stub.writers.clear()
@@ -95,7 +95,7 @@ def size_of(node: Node, rig: Rig) -> Size:
     node.recent._rows = 0
     node.recent.terms.clear()
     meters = node.instance.meters
-    for timer in (meters.events.all, *meters.events.by_state.values(), *meters.channels.queued.values()):
+    for timer in (meters.events.all, *meters.events._by_state.values(), *meters.channels.queued.values()):
         timer.sample._kept.clear()
     gc.collect()
     kazoo = kazoo_of(session_of(node))
@@ -117,18 +117,18 @@ def resident() -> int:
     return int(line.split()[1]) * 1024
 
 
-async def lose_a_session(node: Node, rig: Rig) -> None:
-    """The session ends; when this returns the node leads in the next one, and has told every broker."""
-    epoch, told = node.instance.context.epoch, {broker: len(stub.got) for broker, stub in rig.stubs.items()}
+async def lose_a_session(node: ControllerNode, rig: Rig) -> None:
+    """The session ends; when this returns the node leads in the next one, and has sent requests to every broker."""
+    epoch, received = node.instance.context.epoch, {broker: len(stub.got) for broker, stub in rig.stubs.items()}
     await expire(session_of(node), rig.server)
     await until(lambda: node.snapshot.is_active and node.snapshot.controller_epoch > epoch)
     assert node.snapshot.controller_epoch == epoch + 1
     for broker, stub in rig.stubs.items():
-        await stub.until(lambda stub=stub, seen=told[broker]: len(stub.got) >= seen + 3)  # type: ignore[misc]
+        await stub.until(lambda stub=stub, seen=received[broker]: len(stub.got) >= seen + 3)  # type: ignore[misc]
 
 
 @pytest.mark.timeout(600)
-async def test_fifty_expiries_in_a_row_are_survived_and_nothing_grows(rig: Rig, traced: None) -> None:
+async def test_after_fifty_expired_sessions_the_instance_leads_and_no_memory_grows(rig: Rig, traced: None) -> None:
     began, sizes = time.monotonic(), dict[int, Size]()
     async with rig.brokers(1, 2), rig.node(zookeeper__session_timeout_ms=NEVER_BY_ITSELF_MS) as node:
         await rig.peer.add_topic("t", [[1, 2], [2, 1], [1, 2]])

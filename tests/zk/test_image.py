@@ -8,7 +8,7 @@ import pytest
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.slicer import Slicer
 from controllerd.zk import paths
-from controllerd.zk.access import Node
+from controllerd.zk.access import Znode
 from controllerd.zk.image import ATTEMPTS, read_image
 from tests.fakes.store import FakeStore
 from tests.fakes.zookeeper import FakeZooKeeper, Tree
@@ -25,7 +25,7 @@ class Moving(FakeZooKeeper):
         self.at_read: dict[int, Callable[[], None]] = {}
         self.reads = 0
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
         self.reads += 1
         self.at_read.pop(self.reads, lambda: None)()
         return await super().read(paths)
@@ -39,7 +39,7 @@ class Queueing(FakeZooKeeper):
         self.most = 0
         self._asked = 0
 
-    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
         self._asked += len(paths)
         self.most = max(self.most, self._asked)
         await asyncio.sleep(0)
@@ -97,7 +97,7 @@ async def test_nothing_is_written_and_nothing_is_watched(store: FakeStore) -> No
 @pytest.mark.parametrize(
     ("slicer", "at_once"), [(Slicer(clock=lambda: 0.0), range(100, 251)), (None, range(2_000, 4_001))]
 )
-async def test_beside_a_controller_a_few_znodes_are_asked_for_at_a_time_and_alone_many(
+async def test_on_the_session_of_a_controller_reads_are_small(
     store: FakeStore, slicer: Slicer | None, at_once: range
 ) -> None:
     store.add_topic("wide", {number: [1, 2] for number in range(5_000)})
@@ -108,7 +108,7 @@ async def test_beside_a_controller_a_few_znodes_are_asked_for_at_a_time_and_alon
     assert zk.most in at_once
 
 
-async def test_a_topic_that_cannot_be_understood_has_no_states(store: FakeStore) -> None:
+async def test_a_topic_that_cannot_be_decoded_has_no_states(store: FakeStore) -> None:
     store.tree.put("/brokers/topics/t", b"not json")
 
     image = await read_image(store.zk)
@@ -117,7 +117,7 @@ async def test_a_topic_that_cannot_be_understood_has_no_states(store: FakeStore)
     assert STATE not in image.nodes
 
 
-async def test_the_next_image_knows_a_topic_that_got_more_partitions(store: FakeStore) -> None:
+async def test_the_next_image_has_the_partitions_added_to_a_topic(store: FakeStore) -> None:
     before = await read_image(store.zk)
     store.add_topic("t", {0: [1, 2], 1: [2, 1], 2: [1, 2]})
 
@@ -126,13 +126,13 @@ async def test_the_next_image_knows_a_topic_that_got_more_partitions(store: Fake
     assert [len(image.state_paths["t"]) for image in (before, after)] == [2, 3]
 
 
-async def test_what_has_not_changed_is_not_decoded_again(store: FakeStore) -> None:
+async def test_unchanged_topics_are_not_decoded_again(store: FakeStore) -> None:
     before = await read_image(store.zk)
 
     assert (await read_image(store.zk, before)).state_paths["t"] is before.state_paths["t"]
 
 
-async def test_images_share_what_stayed_as_it_was(store: FakeStore) -> None:
+async def test_images_share_unchanged_znodes(store: FakeStore) -> None:
     before = await read_image(store.zk)
     store.tree.put(paths.topic_config("t"), b"{ }")
 
@@ -152,7 +152,7 @@ async def test_the_controller_epoch_is_a_number_or_nothing(store: FakeStore, dat
     assert (await read_image(store.zk)).controller_epoch == epoch
 
 
-async def test_a_broker_that_dies_meanwhile_has_it_read_anew(store: FakeStore) -> None:
+async def test_an_image_is_read_anew_if_a_broker_dies_meanwhile(store: FakeStore) -> None:
     zk = Moving(store.tree)
     zk.at_read[3] = lambda: store.remove_broker(1)
 
@@ -163,7 +163,7 @@ async def test_a_broker_that_dies_meanwhile_has_it_read_anew(store: FakeStore) -
     assert not image.is_torn
 
 
-async def test_a_cluster_that_never_rests_gives_a_torn_image(store: FakeStore) -> None:
+async def test_an_image_of_brokers_that_keep_changing_is_torn(store: FakeStore) -> None:
     zk = Moving(store.tree)
     zk.at_read = dict.fromkeys(range(1, 100), store.depose)
 
@@ -177,10 +177,10 @@ async def test_a_zookeeper_without_kafka_gives_an_empty_image() -> None:
     assert (image.nodes, image.children) == ({}, {})
 
 
-async def test_how_many_znodes_were_read_is_told_meanwhile(store: FakeStore) -> None:
-    told: list[int] = []
+async def test_the_progress_of_a_read_is_reported(store: FakeStore) -> None:
+    reported: list[int] = []
 
-    image = await read_image(store.zk, report=told.append)
+    image = await read_image(store.zk, report=reported.append)
 
-    assert told == sorted(told)
-    assert told[-1] >= len(image.nodes)
+    assert reported == sorted(reported)
+    assert reported[-1] >= len(image.nodes)

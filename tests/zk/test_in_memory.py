@@ -10,14 +10,14 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
 from controllerd.zk import paths
 from controllerd.zk.access import (
     ANY_VERSION,
-    Check,
+    CheckVersion,
     Committed,
     Create,
     Delete,
-    Node,
     Operation,
     SetData,
     Transaction,
+    Znode,
     ZooKeeper,
 )
 from controllerd.zk.image import ClusterImage, read_image
@@ -36,7 +36,7 @@ operations = st.one_of(
     st.builds(Create, names, st.none() | data, st.booleans(), st.just(value=False)),
     st.builds(SetData, names, data, versions),
     st.builds(Delete, names, versions),
-    st.builds(Check, names, versions),
+    st.builds(CheckVersion, names, versions),
 )
 transactions = st.lists(st.lists(operations, min_size=1, max_size=4), max_size=8)
 beginnings = st.sets(names)
@@ -57,7 +57,7 @@ def image_of(tree: Tree) -> ClusterImage:
 
 
 async def seen(zk: ZooKeeper, script: Sequence[Transaction]) -> list[object]:
-    """What somebody sees who carries the transactions out and looks at everything after each."""
+    """Carry the transactions out, and return everything that can be read after each of them."""
     looks: list[object] = []
     for transaction in script:
         (outcome,) = await zk.commit([transaction])
@@ -81,7 +81,7 @@ async def test_an_in_memory_zookeeper_does_what_a_zookeeper_does(
 
 @settings(max_examples=100, deadline=None)
 @given(beginning=beginnings, script=transactions)
-async def test_the_image_stays_as_it_is(beginning: set[str], script: list[list[Operation]]) -> None:
+async def test_the_image_is_not_changed(beginning: set[str], script: list[list[Operation]]) -> None:
     image, again = image_of(tree_of(beginning)), image_of(tree_of(beginning))
     in_memory = InMemoryZooKeeper(image)
 
@@ -105,20 +105,20 @@ def zk(request: pytest.FixtureRequest) -> ZooKeeper:
     return sessions(tree)[request.param]
 
 
-async def node(zk: ZooKeeper, path: str) -> Node:
+async def node(zk: ZooKeeper, path: str) -> Znode:
     (found,) = await zk.read([path])
     assert found is not None
     return found
 
 
 async def test_a_failed_transaction_leaves_nothing_behind(zk: ZooKeeper) -> None:
-    await zk.commit([[Create("/r/b", None), SetData("/r/a/x", b"1", 0), Delete("/r/a/x"), Check("/r", 5)]])
+    await zk.commit([[Create("/r/b", None), SetData("/r/a/x", b"1", 0), Delete("/r/a/x"), CheckVersion("/r", 5)]])
 
     assert await zk.children("/r") == ["a"]
     assert (await node(zk, "/r/a/x"))[:2] == (b"0", 0)
 
 
-async def test_what_is_created_again_is_another_znode(zk: ZooKeeper) -> None:
+async def test_a_znode_created_again_has_another_czxid(zk: ZooKeeper) -> None:
     before = await node(zk, "/r/a/x")
     await zk.commit([[Delete("/r/a/x"), Create("/r/a/x", b"0")]])
 
@@ -162,17 +162,19 @@ async def test_a_sequential_znode_has_no_name_that_the_image_has() -> None:
     assert all(isinstance(outcome, Committed) for outcome in outcomes)
 
 
-async def test_what_was_written_is_kept_without_checks_and_without_what_was_refused() -> None:
+async def test_written_operations_are_kept_without_checks_and_refused_ones() -> None:
     in_memory = InMemoryZooKeeper(image_of(tree_of(set())))
 
-    await in_memory.commit([[Check("/r", 0), Create("/r/a", None)], [Create("/r/b", None), Check("/r", 5)]])
+    await in_memory.commit(
+        [[CheckVersion("/r", 0), Create("/r/a", None)], [Create("/r/b", None), CheckVersion("/r", 5)]]
+    )
 
     assert in_memory.written == [Create("/r/a", None)]
 
 
-async def test_a_fact_is_there_as_it_is_and_counts_as_nobodys_write() -> None:
+async def test_a_znode_set_without_a_transaction_is_no_write() -> None:
     in_memory = InMemoryZooKeeper(image_of(tree_of({"/r/a"})))
-    fact = Node(b"fact", 7, 4711)
+    fact = Znode(b"fact", 7, 4711)
 
     in_memory.set_node("/r/b", fact)
 
@@ -181,7 +183,7 @@ async def test_a_fact_is_there_as_it_is_and_counts_as_nobodys_write() -> None:
     assert in_memory.written == []
 
 
-async def test_a_znode_that_is_gone_is_gone_with_everything_below() -> None:
+async def test_a_znode_is_removed_with_everything_below_it() -> None:
     in_memory = InMemoryZooKeeper(image_of(tree_of({"/r/a/x", "/r/a/y"})))
 
     in_memory.set_node("/r/a", None)
@@ -199,7 +201,7 @@ async def test_an_image_of_a_cluster_has_the_folders_of_partitions_that_have_a_s
     assert [node is not None for node in found] == [True, False]
 
 
-async def test_a_topic_of_an_image_can_be_deleted_from_below() -> None:
+async def test_a_topic_of_an_image_can_be_deleted_children_first() -> None:
     in_memory = InMemoryZooKeeper(await image_of_a_cluster())
     doomed = [STATE, paths.partition(T0), paths.topic_partitions("t"), paths.topic("t")]
 

@@ -1,7 +1,7 @@
 """The answer of every transaction of a story is lost in turn, after ZooKeeper committed it.
 
-Each time the story ends as it does without a loss: nobody is elected twice, every partition is led, every broker knows
-by whom, and the audit log tells the same.
+Each time the story ends as it does without a loss: no instance is elected twice, every partition is led, every broker
+knows the leaders, and the audit log agrees.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ import pytest
 
 from controllerd.audit.reader import AuditReader, fold_directory
 from controllerd.core.model import BrokerId, LeaderAndIsr, TopicPartition
-from controllerd.daemon.node import Node
+from controllerd.daemon.node import ControllerNode
 from controllerd.dev.txnlog import Logged, LoggedTransaction, TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.ports.results import Won
 from controllerd.record.fold import Observed, diff_with_zookeeper
 from controllerd.record.invariants import check
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Outcome, ReplyLost, Transaction
+from controllerd.zk.access import ReplyLost, Transaction, TransactionOutcome
 from events.admin import AllocateProducerIds
 from events.cluster import Resign, Takeover
 from events.replicas import AlterPartitionReceived, ProposedIsr
-from tests.scenarios.nodes import NODE, Rig, fail_at_the_next_batch, last_told, rig_of, served
+from tests.scenarios.nodes import NODE, Rig, fail_at_the_next_batch, last_sent, rig_of, served
 from tests.zk.proxy import MULTI, ZooKeeperProxy
 from tests.zk.world import Peer, in_memory, until
 
@@ -66,7 +66,7 @@ TRANSACTIONS: Final = {
     ],
     "the resignation at the end": ["delete /controller"],
 }
-"""What the controller commits in the story, in order, without the fences."""
+"""The transactions of the controller in the story, in order, without the fences."""
 STATES: Final = {
     T0: LeaderAndIsr(BrokerId(1), 1, (BrokerId(1), BrokerId(3), BrokerId(2)), 1, 2),
     T1: LeaderAndIsr(BrokerId(3), 1, (BrokerId(3), BrokerId(1)), 1, 1),
@@ -76,7 +76,7 @@ STATES: Final = {
 
 @dataclass(frozen=True)
 class Ended:
-    """What the story left behind."""
+    """The traces of the story."""
 
     audit: Path
     """Where the audit log is."""
@@ -124,7 +124,7 @@ async def story(rig: Rig) -> Ended:
         blocks = [await next_block(node), await next_block(node)]
         await change_hands(rig, node)
         await fail_in_an_event(rig, node)
-        await everybody_knows(rig)
+        await wait_for_last_requests(rig)
         ended = Ended(node.audit.directory, blocks)
     assert await rig.holder() == -1
     return ended
@@ -136,13 +136,13 @@ async def has_isr(rig: Rig, tp: TopicPartition, *isr: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def come_back(rig: Rig, node: Node, broker: int) -> None:
+async def come_back(rig: Rig, node: ControllerNode, broker: int) -> None:
     await until(lambda: BrokerId(broker) not in node.snapshot.brokers)
     await rig.register(broker)
     await until(lambda: BrokerId(broker) in node.snapshot.brokers)
 
 
-async def ask_for_isr(rig: Rig, node: Node, tp: TopicPartition, isr: tuple[int, ...]) -> None:
+async def ask_for_isr(rig: Rig, node: ControllerNode, tp: TopicPartition, isr: tuple[int, ...]) -> None:
     state = (await rig.states(tp.topic, tp.partition + 1))[tp]
     proposed = ProposedIsr(state.leader_epoch, state.partition_epoch, tuple(map(BrokerId, isr)))
     epoch = await rig.broker_epoch(state.leader)
@@ -158,11 +158,11 @@ async def leave_a_note(rig: Rig) -> None:
             await asyncio.sleep(0.01)
 
 
-async def next_block(node: Node) -> int:
+async def next_block(node: ControllerNode) -> int:
     return (await node.instance.queue.call(AllocateProducerIds(BrokerId(NODE), -1))).start
 
 
-async def change_hands(rig: Rig, node: Node) -> None:
+async def change_hands(rig: Rig, node: ControllerNode) -> None:
     """Give the role away, take it back, lose it to another controllerd, and take it from there."""
     await node.instance.queue.call(Resign())
     assert await rig.holder() == -1
@@ -174,7 +174,7 @@ async def change_hands(rig: Rig, node: Node) -> None:
     assert (first.epoch_after, second.epoch_after) == (2, 4)
 
 
-async def fail_in_an_event(rig: Rig, node: Node) -> None:
+async def fail_in_an_event(rig: Rig, node: ControllerNode) -> None:
     """The event of a new topic fails after it has written: a new term begins, and brings the topic online."""
     fail_at_the_next_batch(node)
     await rig.peer.add_topic("u", [[2, 1]])
@@ -182,24 +182,24 @@ async def fail_in_an_event(rig: Rig, node: Node) -> None:
     await until(lambda: node.snapshot.is_active and len(node.instance.queue) == 0)
 
 
-async def everybody_knows(rig: Rig) -> None:
-    """Wait until the last that each broker was told is what holds."""
+async def wait_for_last_requests(rig: Rig) -> None:
+    """Wait until the last requests to each broker have the final states."""
 
     def knows() -> bool:
         for broker, stub in rig.stubs.items():
             for tp, state in STATES.items():
                 now = (state.leader, state.leader_epoch, state.partition_epoch, *state.isr)
                 has_replica = tp.topic == "t" or broker in state.isr
-                if last_told(stub, "UpdateMetadata", tp.topic).get(tp.partition) != now:
+                if last_sent(stub, "UpdateMetadata", tp.topic).get(tp.partition) != now:
                     return False
-                if has_replica and last_told(stub, "LeaderAndIsr", tp.topic).get(tp.partition) != now:
+                if has_replica and last_sent(stub, "LeaderAndIsr", tp.topic).get(tp.partition) != now:
                     return False
         return True
 
     await until(knows, 20)
 
 
-# -- what it left behind -----------------------------------------------------------------------------------------------
+# -- the traces --------------------------------------------------------------------------------------------------------
 
 
 def in_brief(rig: Rig, transaction: LoggedTransaction) -> list[str]:
@@ -220,7 +220,7 @@ async def audit_agrees(rig: Rig, ended: Ended) -> None:
     assert list(check(AuditReader(ended.audit))) == []
 
 
-async def test_the_story_without_a_loss_commits_what_is_listed_here(rig: Rig) -> None:
+async def test_the_story_without_a_lost_reply_commits_the_listed_transactions(rig: Rig) -> None:
     await story(rig)
 
     ours = [found for found in rig.written() if found.session_id != rig.peer.zk.session_id]
@@ -228,7 +228,7 @@ async def test_the_story_without_a_loss_commits_what_is_listed_here(rig: Rig) ->
 
 
 @pytest.mark.parametrize(("number", "lost"), list(enumerate(TRANSACTIONS)), ids=list(TRANSACTIONS))
-async def test_a_lost_answer_changes_nothing_of_how_the_story_ends(rig: Rig, number: int, lost: str) -> None:
+async def test_a_lost_reply_does_not_change_the_end_of_the_story(rig: Rig, number: int, lost: str) -> None:
     rig.proxy.lose_answer(MULTI, skip=number)
 
     ended = await story(rig)
@@ -245,10 +245,10 @@ async def test_a_lost_answer_changes_nothing_of_how_the_story_ends(rig: Rig, num
 
 
 def lose_before_the_commit(peer: Peer, times: int) -> None:
-    """The next transactions get lost on their way, so that they take no effect and nobody answers them."""
+    """The next transactions get lost on their way, so that they have no effect and no answer."""
     commit, left = peer.zk.commit, [ReplyLost()] * times
 
-    async def losing(transactions: Sequence[Transaction]) -> list[Outcome]:
+    async def losing(transactions: Sequence[Transaction]) -> list[TransactionOutcome]:
         return [left.pop() for _ in transactions] if left else await commit(transactions)
 
     peer.zk.commit = losing  # type: ignore[method-assign]
@@ -256,7 +256,7 @@ def lose_before_the_commit(peer: Peer, times: int) -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 5])
 async def test_a_resignation_is_repeated_until_it_took_effect(times: int) -> None:
-    """Otherwise the role would be ours, and nobody's work, for as long as the session lives."""
+    """Otherwise the session would keep the role until it ends, though no instance acts in it."""
     peer = in_memory().ours
     await peer.lead()
     lose_before_the_commit(peer, times)

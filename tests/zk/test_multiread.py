@@ -4,14 +4,14 @@ import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kazoo.protocol.serialization import CheckVersion
+from kazoo.protocol.serialization import CheckVersion as CheckRequest
 from kazoo.protocol.serialization import Create as KazooCreate
 from kazoo.protocol.serialization import Delete as KazooDelete
 from kazoo.protocol.serialization import SetData as KazooSetData
 from kazoo.protocol.serialization import Transaction as KazooTransaction
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from controllerd.zk.access import NO_NODE, Aborted, Check, Committed, Create, Delete, Node, Operation, SetData
+from controllerd.zk.access import NO_NODE, Aborted, CheckVersion, Committed, Create, Delete, Operation, SetData, Znode
 from controllerd.zk.multiread import UNREADABLE_VERSION, Multi, MultiRead
 
 HEADER = struct.pack("!iqi", 7, 99, 0)
@@ -23,7 +23,7 @@ def stat(version: int, czxid: int, owner: int, size: int) -> bytes:
     return struct.pack("!qqqqiiiqiiq", czxid, 1, 2, 3, version, 4, 5, owner, size, 0, 6)
 
 
-def entry(node: Node | None) -> bytes:
+def entry(node: Znode | None) -> bytes:
     """A znode in the answer to a MultiRead."""
     if node is None:
         return struct.pack("!iBii", -1, 0, NO_NODE, NO_NODE)
@@ -35,32 +35,32 @@ def entry(node: Node | None) -> bytes:
 
 int32 = st.integers(0, 2**31 - 1)
 int64 = st.integers(0, 2**63 - 1)
-nodes = st.builds(Node, st.none() | st.binary(max_size=50), int32, int64, int64)
+nodes = st.builds(Znode, st.none() | st.binary(max_size=50), int32, int64, int64)
 
 
 @given(st.lists(st.none() | nodes, max_size=20))
-def test_what_a_multiread_found_is_read_back(found: list[Node | None]) -> None:
+def test_the_znodes_of_a_multiread_are_decoded(found: list[Znode | None]) -> None:
     answer = HEADER + b"".join(map(entry, found)) + END
 
     assert MultiRead.deserialize(answer, len(HEADER)) == (99, found)
 
 
-def test_a_znode_that_may_not_be_read_has_a_version_that_nothing_matches() -> None:
-    answer = HEADER + struct.pack("!iBii", -1, 0, NO_AUTH, NO_AUTH) + entry(Node(b"x", 1, 2)) + END
+def test_a_znode_that_may_not_be_read_has_a_version_that_no_write_matches() -> None:
+    answer = HEADER + struct.pack("!iBii", -1, 0, NO_AUTH, NO_AUTH) + entry(Znode(b"x", 1, 2)) + END
 
-    assert MultiRead.deserialize(answer, len(HEADER)).nodes == [Node(None, UNREADABLE_VERSION, 0), Node(b"x", 1, 2)]
+    assert MultiRead.deserialize(answer, len(HEADER)).nodes == [Znode(None, UNREADABLE_VERSION, 0), Znode(b"x", 1, 2)]
 
 
-def test_a_transaction_is_written_as_kazoo_would() -> None:
+def test_a_transaction_is_serialized_as_kazoo_does() -> None:
     ours: list[Operation] = [
-        Check("/epoch", 3),
+        CheckVersion("/epoch", 3),
         Create("/a", None),
         Create("/b", b"", ephemeral=True),
         SetData("/ä", b"data", 7),
         Delete("/d"),
     ]
     theirs = [
-        CheckVersion("/chroot/epoch", 3),
+        CheckRequest("/chroot/epoch", 3),
         KazooCreate("/chroot/a", None, OPEN_ACL_UNSAFE, 0),
         KazooCreate("/chroot/b", b"", OPEN_ACL_UNSAFE, 1),
         KazooSetData("/chroot/ä", b"data", 7),
@@ -70,7 +70,7 @@ def test_a_transaction_is_written_as_kazoo_would() -> None:
     assert Multi(ours, "/chroot").serialize() == KazooTransaction(theirs).serialize()
 
 
-def test_the_answer_to_a_transaction_tells_versions_and_zxid() -> None:
+def test_the_answer_to_a_transaction_has_versions_and_zxid() -> None:
     results = [
         struct.pack("!iBi", 13, 0, 0),
         struct.pack("!iBii", 1, 0, 0, 2) + b"/a",

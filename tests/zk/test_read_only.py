@@ -8,7 +8,7 @@ from controllerd.dev.txnlog import TransactionLog
 from controllerd.dev.zookeeper import EmbeddedZooKeeper
 from controllerd.errors import InvariantBroken
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import Create, Fired, Node
+from controllerd.zk.access import Create, Fired, Znode
 from controllerd.zk.client import open_read_only
 from controllerd.zk.image import read_image
 from controllerd.zk.read_only import ReadOnly, read_cluster_id
@@ -36,14 +36,14 @@ async def test_reads_pass(below: FakeZooKeeper) -> None:
     await zk.sync()
 
 
-async def test_a_transaction_is_refused_before_it_leaves(below: FakeZooKeeper) -> None:
-    with pytest.raises(InvariantBroken, match="observe writes nothing, and 1 operations"):
+async def test_a_transaction_is_refused_and_not_sent(below: FakeZooKeeper) -> None:
+    with pytest.raises(InvariantBroken, match="observe writes nothing, but 1 operations"):
         await ReadOnly(below).commit([[Create("/c", None)]])
 
     assert below.transactions == []
 
 
-async def test_no_watch_is_left(below: FakeZooKeeper) -> None:
+async def test_no_watch_is_set(below: FakeZooKeeper) -> None:
     fired: list[tuple[str, Fired]] = []
     below.on_watch = lambda path, kind: fired.append((path, kind))
     zk = ReadOnly(below)
@@ -57,7 +57,7 @@ async def test_no_watch_is_left(below: FakeZooKeeper) -> None:
     assert fired == []
 
 
-async def test_small_work_runs_on_the_session_below(below: FakeZooKeeper) -> None:
+async def test_a_background_task_runs_on_the_session(below: FakeZooKeeper) -> None:
     done: list[str] = []
 
     async def work() -> None:
@@ -68,7 +68,7 @@ async def test_small_work_runs_on_the_session_below(below: FakeZooKeeper) -> Non
     assert done == ["done"]
 
 
-async def test_the_id_of_the_cluster_is_read_and_never_made_up(below: FakeZooKeeper) -> None:
+async def test_the_id_of_the_cluster_is_read_and_never_created(below: FakeZooKeeper) -> None:
     assert await read_cluster_id(ReadOnly(below)) is None
 
     below.tree.put(paths.CLUSTER_ID, codecs.encode_cluster_id("Zx3vQ1hTQ-2cF4m8o0aBcD"))
@@ -77,7 +77,7 @@ async def test_the_id_of_the_cluster_is_read_and_never_made_up(below: FakeZooKee
 
 
 @pytest.mark.zookeeper
-async def test_a_session_that_only_looks_has_only_its_end_in_the_transaction_log_of_the_server(tmp_path: Path) -> None:
+async def test_a_read_only_session_leaves_only_its_end_in_the_transaction_log_of_the_server(tmp_path: Path) -> None:
     server = EmbeddedZooKeeper(tmp_path)
     await server.start()
     try:
@@ -89,12 +89,12 @@ async def test_a_session_that_only_looks_has_only_its_end_in_the_transaction_log
             connect_timeout_s=20,
         )
         ours = client.session.session_id
-        picture = await read_image(client.zk)
-        found: list[Node | None] = await client.zk.read_and_watch([paths.CONTROLLER], absent_too=True)
+        image = await read_image(client.zk)
+        found: list[Znode | None] = await client.zk.read_and_watch([paths.CONTROLLER], absent_too=True)
         await client.close()
         logged = TransactionLog(tmp_path / "data").read_new()
     finally:
         await server.close()
 
-    assert (picture.nodes, found) == ({}, [None])
+    assert (image.nodes, found) == ({}, [None])
     assert [each.op for one in logged if one.session_id == ours for each in one.operations] == ["closeSession"]

@@ -37,7 +37,11 @@ async def test_the_active_instance_is_registered_as_its_own_session_until_it_res
     assert node is not None
     assert node.ephemeral_owner == world.ours.zk.session_id
     written = world.ours.transactions()[-1]
-    assert (written.operations, written.paths, written.fence) == (["create"], [OUR_PATH], world.ours.store.writer.term)
+    assert (written.operations, written.paths, written.fence) == (
+        ["create"],
+        [OUR_PATH],
+        world.ours.store.writer.epoch_zk_version,
+    )
 
     await world.ours.elector.resign()
 
@@ -67,7 +71,7 @@ async def test_a_registration_is_what_brokers_from_2_6_to_3_9_read(world: World)
     }
 
 
-async def test_a_registration_that_changed_is_written_over_and_an_equal_one_is_left(world: World) -> None:
+async def test_a_changed_registration_is_rewritten_and_an_equal_one_is_not(world: World) -> None:
     await world.ours.lead()
     await register(world.ours, OURS)
     await register(world.ours, OURS)
@@ -158,7 +162,7 @@ async def test_a_takeover_deletes_the_old_registration_in_its_own_transaction(wo
     assert node.ephemeral_owner == world.theirs.zk.session_id
 
 
-async def test_a_takeover_from_a_broker_deletes_what_an_earlier_term_left(world: World) -> None:
+async def test_a_takeover_from_a_broker_deletes_the_registration_of_an_earlier_term(world: World) -> None:
     await world.ours.lead()
     await register(world.ours, OURS)
     data = b'{"version":2,"brokerid":3,"timestamp":"1","kraftControllerEpoch":-1}'
@@ -226,7 +230,7 @@ async def test_a_registration_of_another_session_is_left_by_an_instance_without_
     assert await world.ours.node(OUR_PATH) is not None
 
 
-async def test_resigning_after_somebody_deleted_the_registration_still_gives_the_role_up(world: World) -> None:
+async def test_resigning_succeeds_after_another_client_deleted_the_registration(world: World) -> None:
     await world.ours.lead()
     await register(world.ours, OURS)
     await world.theirs.remove(OUR_PATH)
@@ -236,7 +240,7 @@ async def test_resigning_after_somebody_deleted_the_registration_still_gives_the
     assert await world.ours.node(paths.CONTROLLER) is None
 
 
-async def test_a_registration_that_goes_during_the_resignation_does_not_keep_the_role() -> None:
+async def test_a_registration_deleted_during_the_resignation_does_not_prevent_it() -> None:
     world = in_memory()
     await world.ours.lead()
     await register(world.ours, OURS)
@@ -248,7 +252,7 @@ async def test_a_registration_that_goes_during_the_resignation_does_not_keep_the
     assert await world.ours.node(OUR_PATH) is None
 
 
-async def test_a_registration_that_zookeeper_refuses_to_delete_does_not_keep_the_role() -> None:
+async def test_a_registration_that_zookeeper_refuses_to_delete_does_not_prevent_the_resignation() -> None:
     """As when an operator secures ``/brokers`` while we lead; the registration goes with the session."""
     world = in_memory()
     await world.ours.lead()
@@ -336,7 +340,7 @@ async def test_registrations_of_controllerd_are_no_brokers(world: World) -> None
     assert [bad.path for bad in read.broken] == [paths.broker(BrokerId(2_000_000_099))]
 
 
-async def test_creating_and_deleting_the_registration_tells_those_that_watch_brokers(world: World) -> None:
+async def test_creating_and_deleting_the_registration_fires_the_watch_of_brokers(world: World) -> None:
     await world.ours.lead()
     await world.ours.store.brokers.read_brokers()
     await register(world.ours, OURS)

@@ -56,7 +56,7 @@ async def patient(proxy: ZooKeeperProxy, chroot: str) -> AsyncIterator[Peer]:
 
 @pytest.fixture
 async def theirs(connect: str) -> AsyncIterator[Peer]:
-    """Somebody else, not behind the proxy."""
+    """Another client, not behind the proxy."""
     async with connected(connect, THEIRS) as peer:
         yield peer
 
@@ -138,7 +138,7 @@ async def test_reads_are_repeated_when_their_answer_was_lost(ours: Peer, proxy: 
     assert (len(many.topics), len(few.topics), proxy.lost) == (20, 2, 1)
 
 
-async def test_a_reconnect_within_the_session_asks_for_a_resync(ours: Peer, proxy: ZooKeeperProxy) -> None:
+async def test_a_reconnect_within_the_session_enqueues_a_resync(ours: Peer, proxy: ZooKeeperProxy) -> None:
     session = client_of(ours).session
     before = session.session_id
 
@@ -151,7 +151,7 @@ async def test_a_reconnect_within_the_session_asks_for_a_resync(ours: Peer, prox
     assert states == ["connected", "suspended", "reconnected"]
 
 
-async def test_a_server_that_accepts_and_never_answers_does_not_cost_the_session(
+async def test_a_server_that_accepts_and_never_answers_does_not_end_the_session(
     patient: Peer, proxy: ZooKeeperProxy
 ) -> None:
     session = client_of(patient).session
@@ -250,7 +250,7 @@ async def test_expire_may_be_handled_before_a_new_session_is_there(brief: Peer, 
     await brief.saw(RegisterBrokerAndReelect())
 
 
-async def test_what_was_in_flight_when_the_session_was_lost_is_recorded_as_unknown(
+async def test_transactions_in_flight_when_the_session_is_lost_are_recorded_as_unknown(
     brief: Peer, proxy: ZooKeeperProxy
 ) -> None:
     await brief.add_topic("t", [[1, 2]])
@@ -343,7 +343,7 @@ async def test_servers_that_do_not_answer_are_reported(proxy: ZooKeeperProxy) ->
         )
 
 
-async def test_closing_gives_the_role_back_at_once(connect: str, theirs: Peer) -> None:
+async def test_closing_the_session_ends_the_role_at_once(connect: str, theirs: Peer) -> None:
     async with connected(connect) as peer:
         await peer.lead()
     assert isinstance(await theirs.elector.elect(), Won)

@@ -49,7 +49,7 @@ async def test_every_transaction_is_recorded_with_its_fence_and_results(world: W
     assert written.zxid > failed.zxid > 0
 
 
-async def test_the_foreign_operations_of_these_tests_do_what_the_server_does(world: World) -> None:
+async def test_the_operations_of_other_clients_in_these_tests_do_what_the_server_does(world: World) -> None:
     await world.theirs.store.cluster.ensure_paths()
     await world.theirs.act(Create("/a", b"1"))
     await world.theirs.act(SetData("/a", b"2", 0), Create("/a/b", None))

@@ -26,7 +26,7 @@ async def test_topic_deletions_are_the_children(world: World) -> None:
     assert await world.ours.store.admin.read_topic_deletions() == {"t"}
 
 
-async def test_requests_to_delete_are_dropped_and_the_topics_stay(world: World) -> None:
+async def test_deletion_markers_are_deleted_and_the_topics_stay(world: World) -> None:
     await world.ours.lead()
     await world.theirs.add_topic("t", [[1]])
     for name in ("t", "u", "v"):
@@ -51,7 +51,7 @@ async def test_requests_to_delete_are_made_once(world: World) -> None:
     assert made.data is None
 
 
-async def test_without_requests_to_drop_nothing_is_written(world: World) -> None:
+async def test_without_deletion_markers_nothing_is_written(world: World) -> None:
     await world.ours.lead()
     before = len(world.ours.transactions())
     await world.ours.store.admin.delete_deletion_markers(["gone"])
@@ -75,7 +75,7 @@ async def test_without_the_znode_nothing_is_to_be_reassigned(world: World) -> No
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b'{"version":1,"partitions":{}}'])
-async def test_reassignments_that_cannot_be_understood_are_an_error_and_stay(world: World, data: bytes) -> None:
+async def test_reassignments_that_cannot_be_decoded_are_an_error_and_stay(world: World, data: bytes) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.REASSIGN_PARTITIONS, data)
 
@@ -87,7 +87,7 @@ async def test_reassignments_that_cannot_be_understood_are_an_error_and_stay(wor
     assert node.data == data
 
 
-async def test_what_is_left_of_the_reassignments_is_written_at_their_version(world: World) -> None:
+async def test_the_remaining_reassignments_are_written_at_their_version(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.REASSIGN_PARTITIONS, codecs.encode_reassignments(MOVES))
 
@@ -96,7 +96,7 @@ async def test_what_is_left_of_the_reassignments_is_written_at_their_version(wor
     assert await world.ours.store.admin.read_reassignments() == ReassignmentsRead({T0: (B1, B2)}, 1)
 
 
-async def test_when_nothing_is_left_of_the_reassignments_the_znode_goes(world: World) -> None:
+async def test_without_remaining_reassignments_the_znode_is_deleted(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.REASSIGN_PARTITIONS, codecs.encode_reassignments(MOVES))
     assert await world.ours.store.admin.write_reassignments({}, 0) == Written(-1)
@@ -140,7 +140,7 @@ async def test_a_preferred_election_is_read_and_deleted(world: World) -> None:
     assert await world.ours.store.admin.read_preferred_election() is None
 
 
-async def test_a_preferred_election_that_cannot_be_understood_is_an_error_and_can_be_deleted(world: World) -> None:
+async def test_a_preferred_election_that_cannot_be_decoded_is_an_error_and_can_be_deleted(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.PREFERRED_REPLICA_ELECTION, b"?")
 
@@ -178,7 +178,7 @@ async def test_written_reassignments_whose_answer_was_lost_are_written(
     assert await store.admin.write_reassignments(left, 0) == Written(version)
 
 
-async def test_a_request_for_an_election_that_says_something_else_by_now_is_kept(world: World) -> None:
+async def test_a_request_for_an_election_with_another_content_by_now_is_kept(world: World) -> None:
     await world.ours.lead()
     path = paths.PREFERRED_REPLICA_ELECTION
     await world.theirs.put(path, codecs.encode_preferred_election([T0]))

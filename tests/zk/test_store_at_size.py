@@ -36,7 +36,7 @@ async def test_states_of_several_requests_are_all_there(store: FakeStore) -> Non
     assert read.broken.keys() == {T1}
 
 
-async def test_states_that_say_the_same_are_one_object(store: FakeStore) -> None:
+async def test_equal_states_are_one_object(store: FakeStore) -> None:
     read = await store.states.read_states(states_of("t", PARTITIONS))
 
     assert len({id(state) for state in read.states.values()}) == 1
@@ -51,7 +51,7 @@ async def test_assignments_and_isrs_that_are_equal_are_one_object(store: FakeSto
     assert assignments[0].replicas is states.states[T0].isr
 
 
-async def test_the_loop_gets_turns_while_many_topics_are_read(store: FakeStore) -> None:
+async def test_other_tasks_run_while_many_topics_are_read(store: FakeStore) -> None:
     for number in range(1_000):
         store.add_topic(f"topic-{number}", {0: [1]})
 
@@ -62,7 +62,7 @@ async def test_the_loop_gets_turns_while_many_topics_are_read(store: FakeStore) 
     assert turns.count > 0
 
 
-async def test_unknown_fields_survive_a_rewrite_until_somebody_removes_them(store: FakeStore) -> None:
+async def test_unknown_fields_survive_a_rewrite_until_another_client_removes_them(store: FakeStore) -> None:
     path = paths.partition_state(T0)
     plain = json.loads(store.tree.nodes[path].data or b"")
     store.tree.put(path, json.dumps(plain | {"colour": "red"}).encode())

@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import BadZnode, NewerZnode
-from controllerd.ports.results import Conflict, FeaturesRead, ProducerIds, Written
+from controllerd.ports.results import AllocatedProducerIds, Conflict, FeaturesRead, Written
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import Create
 from tests.fakes.store import FakeStore
@@ -32,24 +32,27 @@ async def test_both_contenders_see_the_same_cluster_id(world: World) -> None:
     assert await world.theirs.store.cluster.cluster_id() == first
 
 
-async def test_producer_ids_are_handed_out_on_the_condition_of_the_version(world: World) -> None:
+async def test_producer_ids_are_allocated_on_the_condition_of_the_version(world: World) -> None:
     await world.ours.lead()
     none = await world.ours.store.producer_ids.read_producer_ids()
-    block = ProducerIds(BrokerId(1), 0, 999, none.version)
+    block = AllocatedProducerIds(BrokerId(1), 0, 999, none.version)
 
-    assert none == ProducerIds(None, 0, -1, -1)
+    assert none == AllocatedProducerIds(None, 0, -1, -1)
     assert await world.ours.store.producer_ids.write_producer_ids(block) == Written(0)
     assert await world.ours.store.producer_ids.read_producer_ids() == block._replace(version=0)
-    assert await world.ours.store.producer_ids.write_producer_ids(ProducerIds(BrokerId(2), 1000, 1999, 0)) == Written(1)
+    assert await world.ours.store.producer_ids.write_producer_ids(
+        AllocatedProducerIds(BrokerId(2), 1000, 1999, 0)
+    ) == Written(1)
     assert isinstance(
-        await world.ours.store.producer_ids.write_producer_ids(ProducerIds(BrokerId(2), 1000, 1999, 0)), Conflict
+        await world.ours.store.producer_ids.write_producer_ids(AllocatedProducerIds(BrokerId(2), 1000, 1999, 0)),
+        Conflict,
     )
 
 
-async def test_null_data_of_the_producer_ids_means_that_none_was_handed_out(world: World) -> None:
+async def test_null_data_of_the_producer_ids_means_that_none_was_allocated(world: World) -> None:
     await world.ours.lead()
     await world.theirs.act(Create(paths.LATEST_PRODUCER_ID_BLOCK, None))
-    assert await world.ours.store.producer_ids.read_producer_ids() == ProducerIds(None, 0, -1, 0)
+    assert await world.ours.store.producer_ids.read_producer_ids() == AllocatedProducerIds(None, 0, -1, 0)
 
 
 async def test_the_feature_znode_is_created_then_left_alone_then_corrected(world: World) -> None:
@@ -69,7 +72,7 @@ async def test_the_feature_znode_is_created_then_left_alone_then_corrected(world
     assert json.loads(corrected.data or b"")["status"] == 0
 
 
-async def test_a_feature_znode_that_cannot_be_understood_is_left_as_it_is(world: World) -> None:
+async def test_a_feature_znode_that_cannot_be_decoded_is_not_changed(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.FEATURE, b"?")
     with pytest.raises(BadZnode):

@@ -53,7 +53,7 @@ async def test_quotas_are_found_at_every_level(world: World) -> None:
     }
 
 
-async def test_the_configuration_of_a_user_is_written_and_told_in_one_transaction(world: World) -> None:
+async def test_the_configuration_of_a_user_is_written_with_its_notification(world: World) -> None:
     await world.ours.lead()
     path = f"{paths.CONFIG_USERS}/al%20ice"
     await world.theirs.put(path, b'{"version":1,"config":{"a":"1"},"note":"kept"}')
@@ -98,7 +98,7 @@ async def test_changed_configurations_come_in_the_order_of_their_numbers(world: 
     ]
 
 
-async def test_a_changed_configuration_that_cannot_be_understood_hides_no_other(world: World) -> None:
+async def test_a_config_change_that_cannot_be_decoded_hides_no_other(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.config_change("config_change_0000000001"), b"?")
     await world.theirs.put(paths.config_change("config_change_0000000002"), codecs.encode_config_change("topics/t"))
@@ -113,7 +113,7 @@ async def test_a_changed_configuration_that_cannot_be_understood_hides_no_other(
     }
 
 
-async def test_the_defaults_of_all_brokers_are_there_or_empty_or_broken(world: World) -> None:
+async def test_the_defaults_of_all_brokers_are_read_or_empty_or_broken(world: World) -> None:
     await world.ours.lead()
     assert await world.ours.store.configs.read_broker_defaults() == {}
 
@@ -135,7 +135,7 @@ def store() -> FakeStore:
     return store
 
 
-async def test_users_without_client_ids_of_their_own_are_not_looked_into_one_by_one() -> None:
+async def test_users_without_client_ids_are_not_read_one_by_one() -> None:
     store = FakeStore()
     for number in range(1_000):
         store.tree.put(f"/config/users/user-{number}", codecs.encode_config({"SCRAM-SHA-256": "secret"}))
@@ -173,8 +173,8 @@ async def test_configurations_are_written_with_their_notifications_and_unknown_f
     node = await leading.theirs.node(paths.topic_config("t"))
     assert node is not None
     assert json.loads(node.data or b"") == body | {"config": {"retention.ms": "5", "a": "b"}}
-    told = await leading.theirs.store.configs.read_config_changes()
-    assert sorted(told.entities.values()) == ["brokers/1", "topics/t"]
+    notified = await leading.theirs.store.configs.read_config_changes()
+    assert sorted(notified.entities.values()) == ["brokers/1", "topics/t"]
 
 
 async def test_a_configuration_that_another_client_changed_is_a_conflict_without_notification(leading: World) -> None:
@@ -189,7 +189,7 @@ async def test_a_configuration_that_another_client_changed_is_a_conflict_without
     assert (await leading.theirs.store.configs.read_config_changes()).entities == {}
 
 
-async def test_a_configuration_that_cannot_be_understood_is_told_beside_the_others(leading: World) -> None:
+async def test_a_configuration_that_cannot_be_decoded_is_returned_beside_the_others(leading: World) -> None:
     await leading.theirs.put("/config/brokers/1", b"rubbish")
 
     read = await leading.ours.store.configs.read_configs(["brokers/1", "brokers/2"])

@@ -28,7 +28,7 @@ async def left_of(world: World, name: str = "t") -> list[str]:
     return [path for path, node in zip(wanted, await world.ours.zk.read(wanted), strict=True) if node is not None]
 
 
-async def test_a_topic_goes_with_its_states_its_overrides_and_the_request(world: World) -> None:
+async def test_a_topic_is_deleted_with_its_states_its_overrides_and_its_marker(world: World) -> None:
     await world.ours.lead()
     await a_topic(world)
 
@@ -37,7 +37,7 @@ async def test_a_topic_goes_with_its_states_its_overrides_and_the_request(world:
     assert await left_of(world) == []
 
 
-async def test_the_topic_goes_before_its_overrides_and_these_before_the_request(world: World) -> None:
+async def test_the_topic_is_deleted_before_its_overrides_and_these_before_the_marker(world: World) -> None:
     await world.ours.lead()
     await a_topic(world)
     before = len(world.ours.transactions())
@@ -56,7 +56,7 @@ async def test_the_topic_goes_before_its_overrides_and_these_before_the_request(
     ]
 
 
-async def test_a_topic_with_znodes_in_it_that_nobody_knows_goes_too(world: World) -> None:
+async def test_a_topic_with_unknown_znodes_is_deleted_as_well(world: World) -> None:
     await world.ours.lead()
     await a_topic(world)
     await a_topic(world, "u")
@@ -78,7 +78,7 @@ async def test_a_topic_with_znodes_in_it_that_nobody_knows_goes_too(world: World
         ["/admin/delete_topics/t"],
     ],
 )
-async def test_what_a_controller_before_us_began_to_delete_is_finished_kafka_6650(
+async def test_a_deletion_that_an_earlier_controller_began_is_finished_kafka_6650(
     world: World, gone: list[str]
 ) -> None:
     await world.ours.lead()
@@ -90,7 +90,7 @@ async def test_what_a_controller_before_us_began_to_delete_is_finished_kafka_665
     assert await left_of(world) == []
 
 
-async def test_a_topic_that_was_never_there_leaves_no_request_behind(world: World) -> None:
+async def test_the_marker_of_a_topic_that_does_not_exist_is_deleted(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.delete_topic("t"))
 
@@ -99,7 +99,7 @@ async def test_a_topic_that_was_never_there_leaves_no_request_behind(world: Worl
     assert await left_of(world) == []
 
 
-async def test_what_stands_beside_a_deleted_topic_is_not_touched(world: World) -> None:
+async def test_the_deletion_of_a_topic_does_not_change_other_znodes(world: World) -> None:
     await world.ours.lead()
     await a_topic(world)
     await a_topic(world, "t2")
@@ -172,7 +172,7 @@ def store() -> FakeStore:
     return store
 
 
-async def test_no_partition_costs_a_round_trip(store: FakeStore) -> None:
+async def test_no_partition_needs_a_round_trip_of_its_own(store: FakeStore) -> None:
     before = store.zk.round_trips
     await store.topics.delete_topics(["t", "u"])
     # A listing per topic; the znodes read once in slices of 500; transactions of 500; two more reads and writes.
@@ -189,7 +189,7 @@ async def test_a_deletion_whose_answer_was_lost_comes_to_its_end(store: FakeStor
     assert store.tree.children(paths.DELETE_TOPICS) == []
 
 
-async def test_a_topic_that_grows_while_it_is_deleted_goes_all_the_same(store: FakeStore) -> None:
+async def test_a_topic_that_grows_while_it_is_deleted_is_deleted_as_well(store: FakeStore) -> None:
     store.before_write(2, lambda: store.tree.put("/brokers/topics/t/partitions/7/late"))
 
     results = await store.topics.delete_topics(["t", "u"])
@@ -198,7 +198,7 @@ async def test_a_topic_that_grows_while_it_is_deleted_goes_all_the_same(store: F
     assert store.tree.children(paths.BROKER_TOPICS) == []
 
 
-async def test_a_topic_that_cannot_be_deleted_keeps_its_overrides_and_the_request(store: FakeStore) -> None:
+async def test_a_topic_that_cannot_be_deleted_keeps_its_overrides_and_its_marker(store: FakeStore) -> None:
     for number in range(1, 60):
         store.before_write(number, lambda: _grow(store))
 
@@ -209,7 +209,7 @@ async def test_a_topic_that_cannot_be_deleted_keeps_its_overrides_and_the_reques
     assert store.tree.children(paths.CONFIG_TOPICS) == store.tree.children(paths.DELETE_TOPICS) == ["t"]
 
 
-async def test_a_topic_whose_overrides_cannot_be_deleted_keeps_the_request(store: FakeStore) -> None:
+async def test_a_topic_whose_overrides_cannot_be_deleted_keeps_its_marker(store: FakeStore) -> None:
     store.tree.put(f"{paths.topic_config('t')}/child")
 
     results = await store.topics.delete_topics(["t", "u"])

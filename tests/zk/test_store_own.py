@@ -58,7 +58,7 @@ async def test_the_parents_of_pending_deletions_are_created_with_the_first_one(w
 
 
 @pytest.mark.parametrize("data", [b"", b"?", b'{"version":9,"owed":[]}', b'{"version":1,"owed":[{"topic":1}]}'])
-async def test_pending_deletions_that_cannot_be_decoded_are_left_alone_and_hide_no_others(
+async def test_pending_deletions_that_cannot_be_decoded_are_not_changed_and_hide_no_others(
     world: World, data: bytes
 ) -> None:
     await world.ours.lead()
@@ -80,9 +80,9 @@ async def test_pending_deletions_that_cannot_be_decoded_are_left_alone_and_hide_
 
 async def test_pending_deletions_of_a_hundred_thousand_replicas_fit(world: World) -> None:
     await world.ours.lead()
-    owed = {TopicPartition(f"topic-{t}", p): TOPIC_ID for t in range(1_000) for p in range(100)}
-    await world.ours.store.pending_deletions.write_pending_deletions({B1: dict.fromkeys(owed, TOPIC_ID)})
-    assert await world.ours.store.pending_deletions.read_pending_deletions() == {B1: owed}
+    pending = {TopicPartition(f"topic-{t}", p): TOPIC_ID for t in range(1_000) for p in range(100)}
+    await world.ours.store.pending_deletions.write_pending_deletions({B1: dict.fromkeys(pending, TOPIC_ID)})
+    assert await world.ours.store.pending_deletions.read_pending_deletions() == {B1: pending}
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_znodes_that_cannot_be_decoded_are_not_overwritten(leading: World,
         assert (node.data or b"") == data
 
 
-async def test_a_deposed_controller_writes_none_of_it(leading: World) -> None:
+async def test_a_deposed_controller_writes_no_znode_of_controllerd(leading: World) -> None:
     await leading.theirs.lead()
 
     for attempt in (

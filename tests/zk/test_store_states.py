@@ -63,7 +63,7 @@ async def test_states_are_updated_at_their_partition_epoch(world: World) -> None
     assert (await world.ours.store.states.read_states([T0])).states[T0].partition_epoch == 1
 
 
-async def test_states_that_did_not_move_are_written_beside_conflicts(world: World) -> None:
+async def test_states_without_a_conflict_are_written_beside_conflicts(world: World) -> None:
     await world.ours.lead()
     await world.theirs.add_topic("t", [[1, 2]] * 40)
     states = states_of("t", 40)
@@ -79,7 +79,7 @@ async def test_states_that_did_not_move_are_written_beside_conflicts(world: Worl
     assert all(result == Written(1) for tp, result in results.items() if tp.partition not in conflicts)
 
 
-async def test_what_a_state_says_that_we_do_not_know_survives_the_rewrite(world: World) -> None:
+async def test_unknown_fields_of_a_state_survive_the_rewrite(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(
         paths.partition_state(T0),
@@ -95,7 +95,7 @@ async def test_what_a_state_says_that_we_do_not_know_survives_the_rewrite(world:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xff", b'{"leader":1}', b'{"version":1,"leader":1,"isr":"x"}'])
-async def test_a_state_that_cannot_be_understood_concerns_its_partition_alone(world: World, data: bytes) -> None:
+async def test_a_state_that_cannot_be_decoded_concerns_its_partition_alone(world: World, data: bytes) -> None:
     await world.ours.lead()
     await world.theirs.add_topic("t", [[1, 2], [1, 2]])
     await world.ours.store.states.create_states(states_of("t", 2))
@@ -173,7 +173,7 @@ async def test_input_13_a_state_that_names_a_later_controller_that_was_never_ele
 
 
 def changed_states(world: World) -> list[TopicPartition]:
-    """Whose states we heard of."""
+    """Return the partitions of the events of changed states."""
     return [event.tp for event in world.ours.events.all if isinstance(event, PartitionReassignmentIsrChange)]
 
 

@@ -32,7 +32,7 @@ async def test_the_names_of_topics_are_the_children(world: World) -> None:
     assert await world.ours.store.topics.read_topic_names() == {"a", "b"}
 
 
-async def test_a_topic_is_rewritten_at_its_version_and_keeps_what_we_do_not_know(world: World) -> None:
+async def test_a_topic_is_rewritten_at_its_version_and_keeps_unknown_fields(world: World) -> None:
     await world.ours.lead()
     await world.theirs.put(paths.topic("t"), b'{"version":3,"partitions":{"0":[1]},"colour":"red"}')
     image = (await world.ours.store.topics.read_topics(["t"])).topics["t"]

@@ -38,7 +38,7 @@ REGISTRATION = codecs.encode_broker(Broker(BrokerId(1), 0, (Endpoint("PLAINTEXT"
         ("/brokers", Fired.CHILD, None),
     ],
 )
-def test_what_a_watch_means(path: str, fired: Fired, event: Event | None) -> None:
+def test_each_watch_becomes_its_event(path: str, fired: Fired, event: Event | None) -> None:
     assert event_for(path, fired) == event
 
 
@@ -92,14 +92,14 @@ async def test_a_watch_fires_once_until_the_next_read(world: World) -> None:
     assert world.ours.events.all.count(TopicChange()) == 2
 
 
-async def test_requests_that_are_there_already_are_told_and_not_announced(world: World) -> None:
+async def test_requests_that_exist_already_are_returned_and_not_enqueued(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     await world.theirs.put(paths.REASSIGN_PARTITIONS, b"{}")
     assert await world.ours.store.admin.arm_admin_watches() == {paths.REASSIGN_PARTITIONS}
     assert world.ours.events.all == []
 
 
-async def test_every_creation_of_a_request_is_announced_even_after_deletions(world: World) -> None:
+async def test_every_creation_of_a_request_is_enqueued_even_after_deletions(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     await world.ours.store.admin.arm_admin_watches()
     for times in (1, 2, 3):
@@ -109,7 +109,7 @@ async def test_every_creation_of_a_request_is_announced_even_after_deletions(wor
     assert world.ours.events.all == [ZkPartitionReassignment()] * 3
 
 
-async def test_a_request_that_is_mended_is_announced_again(world: World) -> None:
+async def test_a_corrected_request_is_enqueued_again(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     await world.ours.store.admin.arm_admin_watches()
     for times, says in enumerate((b"rubbish", b"{}", b"[]"), 1):
@@ -118,7 +118,7 @@ async def test_a_request_that_is_mended_is_announced_again(world: World) -> None
     assert world.ours.events.all == [ZkPartitionReassignment()] * 3
 
 
-async def test_a_preferred_election_that_is_asked_for_is_announced(world: World) -> None:
+async def test_a_request_for_a_preferred_election_is_enqueued(world: World) -> None:
     await world.ours.store.cluster.ensure_paths()
     await world.ours.store.admin.arm_admin_watches()
     await world.theirs.put(paths.PREFERRED_REPLICA_ELECTION, b"{}")

@@ -4,10 +4,10 @@ import pytest
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerMoved, StoreUnavailable
-from controllerd.ports.results import Conflict, ProducerIds, WriteFailed, Written
+from controllerd.ports.results import AllocatedProducerIds, Conflict, WriteFailed, Written
 from controllerd.record.records import ZkWriteRecord
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import ANY_VERSION, Create, Delete, Node, Operation, SetData
+from controllerd.zk.access import ANY_VERSION, Create, Delete, Operation, SetData, Znode
 from controllerd.zk.packing import conflict_of, effect_of
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import FakeElector, FakeStore
@@ -40,7 +40,7 @@ async def test_a_foreign_write_between_two_rounds_is_a_conflict_of_its_partition
     assert results[last] == Written(1)
 
 
-async def test_a_deposition_between_two_transactions_ends_the_writing(store: FakeStore) -> None:
+async def test_a_deposed_writer_sends_no_further_transaction(store: FakeStore) -> None:
     store.before_write(2, store.depose)
 
     with pytest.raises(ControllerMoved):
@@ -58,7 +58,7 @@ async def test_a_term_that_ends_while_it_writes_writes_nothing_more(store: FakeS
     assert store.writes == []
 
 
-async def test_what_keeps_failing_is_found_by_halving(store: FakeStore) -> None:
+async def test_an_operation_that_keeps_failing_is_found_by_halving(store: FakeStore) -> None:
     """A parent that vanishes again and again fails its children without any of their znodes having moved."""
     states = states_of("t", 8) | states_of("gone", 1)
     for tp in states_of("t", 8):
@@ -95,11 +95,11 @@ async def test_an_equal_write_of_the_next_controller_is_not_taken_for_our_own_wi
     store: FakeStore,
 ) -> None:
     """Two controllers give the same broker the same next block of producer ids: it must be given once."""
-    block = ProducerIds(BrokerId(1), 0, 999, -1)
+    block = AllocatedProducerIds(BrokerId(1), 0, 999, -1)
 
     def the_next_controller() -> None:
         store.depose()
-        data = codecs.encode_producer_id_block(codecs.ProducerIdBlock(BrokerId(1), 0, 999))
+        data = codecs.encode_producer_id_block(codecs.ProducerIdBlockZnode(BrokerId(1), 0, 999))
         store.tree.put(paths.LATEST_PRODUCER_ID_BLOCK, data)
 
     store.before_write(1, the_next_controller)
@@ -151,7 +151,7 @@ async def test_a_group_whose_topic_exists_writes_no_configuration(store: FakeSto
     assert {paths.topic_config("u"), paths.topic_config("v")} <= store.tree.nodes.keys()
 
 
-async def test_nothing_of_a_group_counts_as_done_because_it_is_there_already(store: FakeStore) -> None:
+async def test_an_existing_znode_never_counts_as_written_in_a_group(store: FakeStore) -> None:
     store.tree.put(paths.topic("u"), b"{}")
 
     (result,) = await store.writer.write_groups([creation("u")])
@@ -239,7 +239,7 @@ async def test_groups_are_fenced(store: FakeStore) -> None:
     assert store.writes == []
 
 
-async def test_no_groups_cost_nothing(store: FakeStore) -> None:
+async def test_no_groups_need_no_request(store: FakeStore) -> None:
     assert await store.writer.write_groups([]) == []
     assert store.zk.transactions == []
 
@@ -259,7 +259,7 @@ def test_a_bounced_broker_has_a_larger_epoch(store: FakeStore) -> None:
     assert store.add_broker(1).epoch > first.epoch
 
 
-def test_the_fake_tells_what_a_topic_and_a_state_say_now(store: FakeStore) -> None:
+def test_the_fake_returns_the_present_topic_and_state(store: FakeStore) -> None:
     topic, state = store.topic("t"), store.state(T0)
     assert topic is not None
     assert topic.assignments[0].replicas == (1, 2)
@@ -267,7 +267,7 @@ def test_the_fake_tells_what_a_topic_and_a_state_say_now(store: FakeStore) -> No
     assert store.topic("none") is None
 
 
-NODE = Node(b"data", 3, 1)
+NODE = Znode(b"data", 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -282,8 +282,8 @@ NODE = Node(b"data", 3, 1)
         (Delete("/a"), None, None),
     ],
 )
-def test_when_a_znode_shows_that_our_write_took_effect(
-    operation: SetData | Create | Delete, node: Node | None, effect: Written | None
+def test_the_effect_of_a_write_is_judged_by_its_znode(
+    operation: SetData | Create | Delete, node: Znode | None, effect: Written | None
 ) -> None:
     assert effect_of(operation, node) == effect
 
@@ -304,8 +304,8 @@ def test_when_a_znode_shows_that_our_write_took_effect(
         (Delete("/a", 2), NODE, Conflict("version 3 instead of 2")),
     ],
 )
-def test_what_a_znode_means_for_an_operation_that_failed(
-    operation: SetData | Create | Delete, node: Node | None, result: Written | Conflict | None
+def test_a_failed_operation_is_judged_by_its_znode(
+    operation: SetData | Create | Delete, node: Znode | None, result: Written | Conflict | None
 ) -> None:
     assert conflict_of(operation, node) == result
 

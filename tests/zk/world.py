@@ -1,4 +1,4 @@
-"""Two contenders on one ZooKeeper, in memory or real, so that one test can speak of both."""
+"""Two contenders on one ZooKeeper, in memory or real, so that one test can run on both."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from controllerd.core.model import BrokerId, LeaderAndIsr, ReplicaAssignment, To
 from controllerd.ports.results import Won
 from controllerd.record.records import ZkWriteRecord
 from controllerd.zk import codecs, paths
-from controllerd.zk.access import ANY_VERSION, Committed, Create, Delete, Node, Operation, SetData, ZooKeeper
+from controllerd.zk.access import ANY_VERSION, Committed, Create, Delete, Operation, SetData, Znode, ZooKeeper
 from controllerd.zk.client import ZooKeeperClient, open_store
 from controllerd.zk.elector import Contender, ZooKeeperElector
 from controllerd.zk.store import ZooKeeperStore
@@ -24,7 +24,7 @@ THEIRS = Contender(2_000_000_001, "bbbbbbbb-0000-0000-0000-000000000000")
 
 
 class Events:
-    """What was enqueued, in order."""
+    """The enqueued events, in order."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -52,7 +52,7 @@ class MonotonicClock:
 
 @dataclass
 class Peer:
-    """One contender: its session, store and elector, and what came of them."""
+    """One contender: its session, store and elector, with the events and records."""
 
     zk: ZooKeeper
     store: ZooKeeperStore
@@ -87,8 +87,8 @@ class Peer:
         """Delete the znode."""
         await self.act(Delete(path))
 
-    async def node(self, path: str) -> Node | None:
-        """What the znode is now."""
+    async def node(self, path: str) -> Znode | None:
+        """Return the present znode."""
         (node,) = await self.zk.read([path])
         return node
 
@@ -98,7 +98,7 @@ class Peer:
         await self.put(paths.topic(name), codecs.encode_topic(TopicImage(name, assignments, None, 0)))
 
     def transactions(self) -> list[ZkWriteRecord]:
-        """What was recorded of transactions so far."""
+        """Return the records of transactions so far."""
         return self.audit.of(ZkWriteRecord)
 
     async def saw(self, event: Event, *, times: int = 1) -> None:

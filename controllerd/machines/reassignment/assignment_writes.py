@@ -21,7 +21,7 @@ from controllerd.ports.results import WriteResult
 Assignments = Mapping[TopicPartition, ReplicaAssignment]
 Images = Mapping[str, TopicImage]
 _PARTITIONS_OF_A_WRITE: Final = 2_000
-"""Partitions that are encoded and checked without a turn for the loop."""
+"""Partitions that are encoded and checked before the event loop gets a turn."""
 
 
 class Move(NamedTuple):
@@ -33,17 +33,17 @@ class Move(NamedTuple):
 
     @property
     def dropped(self) -> tuple[BrokerId, ...]:
-        """The replicas that go at once."""
+        """The replicas that the new assignment no longer names, and that are stopped at once."""
         return dropped(self.before, self.after)
 
     @property
     def called_off(self) -> list[BrokerId]:
-        """The replicas that were being added, and are no longer to be."""
+        """The dropped replicas that were being added."""
         return [broker for broker in self.dropped if broker in self.before.adding]
 
     @property
     def forgotten(self) -> list[BrokerId]:
-        """The other replicas that the assignment no longer names."""
+        """The dropped replicas that were not being added."""
         return [broker for broker in self.dropped if broker not in self.before.adding]
 
     @property
@@ -93,7 +93,7 @@ class AssignmentWrites:
     async def foreign(
         self, images: Images, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ReplicaAssignment]:
-        """The assignments of known partitions that another writer changed; an unsound one is left alone, as ever."""
+        """The assignments of known partitions that another writer changed; an unsound assignment is left alone."""
         found: dict[TopicPartition, ReplicaAssignment] = {}
         async for tp in self._deps.slicer.each(partitions):
             image, record = images.get(tp.topic), self._deps.context.find(tp)
@@ -121,7 +121,7 @@ class AssignmentWrites:
 
 
 def _in_parts(images: Images) -> Iterator[Images]:
-    """Parts of topics that have a few thousand partitions together, or of one topic that has more."""
+    """Divide the topics into parts of a few thousand partitions; a larger topic is a part of its own."""
     part: dict[str, TopicImage] = {}
     size = 0
     for name, image in images.items():

@@ -22,14 +22,15 @@ _DOUBLINGS: Final = 10
 
 
 class Unfinished:
-    """Partitions that stopped half-way, and entries of ``/admin/reassign_partitions`` that are over and still there.
+    """Partitions whose reassignment stopped half-way, and entries of ``/admin/reassign_partitions`` still to remove.
 
     Both are tried again for as long as the term lasts, because no event says that ZooKeeper would accept the write
-    now. Nothing of this is durable: the next controller goes through all reassignments.
+    now. They are kept in memory alone: the next controller goes through all reassignments.
     """
 
     def __init__(self) -> None:
         self.entries: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        """The entries that are over and that ZooKeeper refused to remove, each with its target."""
         self._partitions: set[TopicPartition] = set()
         self._tries = 0
 
@@ -37,17 +38,20 @@ class Unfinished:
         return bool(self._partitions or self.entries)
 
     def note(self, partitions: Iterable[TopicPartition]) -> None:
-        """A step of these failed."""
+        """Note partitions of which a step failed."""
         self._partitions.update(partitions)
 
     def take(self) -> list[TopicPartition]:
-        """The partitions that are tried again now, in order; a partition that fails again is noted again."""
+        """Return the noted partitions, in order, and forget them: the caller notes each that fails again.
+
+        Each call doubles the next pause.
+        """
         self._tries += 1
         taken, self._partitions = sorted(self._partitions), set()
         return taken
 
     def pause_s(self) -> float | None:
-        """Seconds until the next try, twice as many as before the last one; None when nothing is left to do."""
+        """Seconds until the next try; None when nothing is left to do, which resets the pause to its first value."""
         if not self:
             self._tries = 0
             return None

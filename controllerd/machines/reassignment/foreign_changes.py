@@ -24,21 +24,21 @@ _NAMED: Final = 3
 
 
 class ForeignChanges:
-    """Takes foreign assignments over, and stops and starts the replicas that change with them."""
+    """Takes assignments of other writers into the context, and stops and starts the replicas that change with them."""
 
     def __init__(self, deps: Dependencies, phases: ReassignmentPhases, requests: ReassignmentRequests) -> None:
         self._deps = deps
         self._phases = phases
         self._requests = requests
         self._left_alone: dict[TopicPartition, ReplicaAssignment] = {}
-        """Assignments that were not followed: alarmed once, though each write of the znode shows them again."""
+        """Assignments that were not followed. Each is alarmed once, though every read of the znode finds it again."""
 
     def begin_term(self) -> None:
-        """Alarm again in this term."""
+        """Forget the assignments that an earlier term did not follow, so that this term alarms them again."""
         self._left_alone.clear()
 
     async def follow(self, found: Assignments) -> list[Move]:
-        """Take these assignments over; returns the moves that were followed, for the reassigner to carry on.
+        """Take these assignments into the context; returns the moves that were followed, for the reassigner to go on.
 
         A replica that was being added and is no longer named is stopped and deleted, as by a cancellation. Any other
         replica that is no longer named is only stopped, because no one asked the controller to delete data. A change
@@ -56,7 +56,7 @@ class ForeignChanges:
         return await self._take_over([move for move in moves if move.record.tp not in losses])
 
     async def _alarm(self, moves: Sequence[Move], losses: Losses) -> None:
-        """Write one log line and one alarm for each topic znode: a tool may rewrite thousands of entries."""
+        """Write one log line and one alarm for each topic znode, because a tool may rewrite thousands of entries."""
         by_topic: defaultdict[str, list[Move]] = defaultdict(list)
         async for move in self._deps.slicer.each(moves):
             by_topic[move.record.tp.topic].append(move)
@@ -65,7 +65,8 @@ class ForeignChanges:
             left = [losses[move.record.tp] for move in of_topic if move.record.tp in losses]
             found = f"{topic}: {counted(len(of_topic), 'partition')}, {len(left)} of them not followed"
             why = f" ({left[0]})" if left else ""
-            log.error("assignments changed by somebody else", changed=found, first=named, loss=next(iter(left), None))
+            loss = next(iter(left), None)
+            log.error("found assignments changed by another client", changed=found, first=named, loss=loss)
             self._deps.audit.record(AlarmRecord("assignment changed by somebody else", f"{found}{why}; {named}"))
 
     def _leave_alone(self, losses: Losses, found: Assignments) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 
 import structlog
 
-from controllerd.core.election import Reassign
+from controllerd.core.election import ReassignmentElection
 from controllerd.core.model import BrokerId, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
 from controllerd.core.reassignment import may_complete
 from controllerd.core.records import PartitionRecord
@@ -46,15 +46,15 @@ class ReassignmentPhases:
         if rows:
             log.info("reached a step of reassignments", step=step, partitions=len(rows), first=str(rows[0]))
 
-    # -- replicas that go ----------------------------------------------------------------------------------------------
+    # -- removed replicas ----------------------------------------------------------------------------------------------
 
     async def stop(self, gone: ByBroker, *, hand_over: bool = False) -> None:
-        """Take replicas out of their ISRs, stop them and have them deleted; the deletions are pending already.
+        """Stop replicas, take them out of their ISRs and send their deletion; the deletions are pending already.
 
-        A replica that cannot be taken out of its ISR is neither stopped nor deleted, and one that is gone already is
-        left alone.
+        A replica that cannot be taken out of its ISR is not deleted. A replica that does not exist is left alone.
+        ``hand_over``: a leader among the replicas gets a successor by the same write (``IsrRemoval``).
         """
-        gone = {broker: await self._there(broker, partitions) for broker, partitions in gone.items()}
+        gone = {broker: await self._started(broker, partitions) for broker, partitions in gone.items()}
         if hand_over:
             await self._deps.replicas.stop_handing_over(gone)
         else:
@@ -63,7 +63,7 @@ class ReassignmentPhases:
         for state in (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT):
             await self._deps.replicas.handle_on(stopped, state)
 
-    async def _there(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    async def _started(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The partitions whose replica on the broker was started once and is not deleted yet."""
         record_of, slicer, gone = self._deps.context.record, self._deps.slicer, ReplicaState.NON_EXISTENT
         return [tp async for tp in slicer.each(partitions) if record_of(tp).replica_states[broker] is not gone]
@@ -84,7 +84,10 @@ class ReassignmentPhases:
     # -- phase A -------------------------------------------------------------------------------------------------------
 
     async def bring_up(self, records: Records) -> None:
-        """Send the leaders the replicas to wait for, and start the new ones; then the ISRs grow by themselves."""
+        """Send every broker of the partitions the new assignment, and start the new replicas as new.
+
+        No further request is needed for the new replicas to catch up: their leaders then add them to the ISRs.
+        """
         led = [record for record in records if record.leadership is not None]
         async with self._deps.outbox.batch() as batch:
             bumped = await self._bump(led)
@@ -101,7 +104,7 @@ class ReassignmentPhases:
             await self._try_again({record.tp for record in led} - {record.tp for record in bumped})
 
     async def _try_again(self, partitions: Collection[TopicPartition]) -> None:
-        """Note partitions of which ZooKeeper refused a write; the quarantine has a check of its own."""
+        """Note partitions for a retry, without partitions in quarantine: the quarantine check goes on with these."""
         quarantine, each = self._deps.context.quarantine, self._deps.slicer.each
         self._deps.unfinished.note([tp async for tp in each(partitions) if tp.state_path not in quarantine])
 
@@ -127,6 +130,8 @@ class ReassignmentPhases:
         await self._deps.replicas.handle_on(adding, ReplicaState.ONLINE)
         async for record in slicer.each(current):
             self._deps.context.set_assignment(record.tp, ReplicaAssignment(record.assignment.target))
+        # Two kinds of partitions cannot complete yet: ``held`` are not in the hands of the target, ``kept`` have an old
+        # replica in the ISR. Both go back to the assignment that the topic znode still has.
         led = await self._lead_from_targets(current)
         current, held = await self._split(current, before, lambda each: not self._is_in_hands_of_target(each, led))
         removing = await by_broker((each.tp, before[each.tp].removing) async for each in slicer.each(current))
@@ -138,10 +143,10 @@ class ReassignmentPhases:
         return done
 
     async def _end(self, records: Records, ended: Records) -> list[TopicPartition]:
-        """Send every live broker the new assignments, and remove the requests by znode.
+        """Send every live broker the new assignments, record the end, and remove the requests by znode.
 
-        The requests go also for ``ended`` partitions that another writer changed or deleted at the last moment: what
-        they asked for was done.
+        The request is removed also for a partition of ``ended`` that another writer changed or deleted at the last
+        moment, because its reassignment was carried out.
         """
         over = [each async for each in self._deps.slicer.each(ended) if not each.assignment.is_being_reassigned]
         if over:
@@ -154,9 +159,9 @@ class ReassignmentPhases:
         return done
 
     async def _lead_from_targets(self, records: Records) -> set[TopicPartition]:
-        """Let a leader in the target go on with a new leader epoch, and elect a target replica elsewhere.
+        """Give each online leader in the target a new leader epoch; elect a target replica for the other partitions.
 
-        Returns the partitions for which ZooKeeper has that.
+        Returns the partitions for which ZooKeeper has the new epoch or the new leader.
         """
         online, slicer = self._deps.context.liveness.online, self._deps.slicer
         staying: list[PartitionRecord] = []
@@ -172,11 +177,11 @@ class ReassignmentPhases:
                 bumped,
                 lambda part: batch.add_leaderships([(each, each.assignment.replicas) for each in part], is_new=False),
             )
-        elections = await self._deps.partitions.handle(others, PartitionState.ONLINE, Reassign())
+        elections = await self._deps.partitions.handle(others, PartitionState.ONLINE, ReassignmentElection())
         return {*(record.tp for record in bumped), *elections.elected}
 
     def _is_in_hands_of_target(self, record: PartitionRecord, led: Container[TopicPartition]) -> bool:
-        """Whether a replica of the target is online and leads since just now, and all of the target is in the ISR."""
+        """Whether the leader is online, ``led`` has the partition, and all of the target is in the ISR."""
         leadership, replicas = record.leadership, record.assignment.replicas
         if record.tp not in led or leadership is None:
             return False
@@ -187,7 +192,10 @@ class ReassignmentPhases:
     async def _split(
         self, records: Records, before: Assignments, must_wait: Callable[[PartitionRecord], bool]
     ) -> tuple[Records, Records]:
-        """Divide partitions into those that go on and partitions that must wait; without a removal none must."""
+        """Divide partitions into those that go on and those that must wait.
+
+        A partition whose replicas only change their order, so that none is added or removed, never waits.
+        """
         slicer = self._deps.slicer
         held = {
             each.tp async for each in slicer.each(records) if must_wait(each) and before[each.tp].is_being_reassigned
@@ -197,7 +205,10 @@ class ReassignmentPhases:
         return [each for each in records if each.tp not in held], [each for each in records if each.tp in held]
 
     async def _go_on_waiting(self, held: Records, before: Assignments) -> None:
-        """Restore the assignment of the topic znode, to be tried again; brokers may have got the final one already."""
+        """Restore the assignment that the topic znode still has, and send it: brokers may have got the final one.
+
+        Partitions that may complete are noted for a retry.
+        """
         if not held:
             return
         log.warning("kept reassignments waiting", partitions=len(held), first=str(held[0].tp))
@@ -216,8 +227,8 @@ class ReassignmentPhases:
     async def _finalise(self, records: Records, images: Images, before: Assignments) -> Records:
         """Write the topic znodes without the old replicas; returns the partitions for which that was written.
 
-        An entry that another writer changed meanwhile is not written over. The event of that change begins with what is
-        true by now: only the target has replicas.
+        An entry that another writer changed meanwhile is not written over. The event of that change then begins with
+        the assignment of the context, in which only the target has replicas.
         """
         pending = {record.tp: record.assignment for record in records}
         done: set[TopicPartition] = set()

@@ -1,13 +1,13 @@
-"""Reassignments, many at a time: begun, changed, cancelled, resumed, completed (KIP-455).
+"""Begins, changes, cancels, resumes and completes reassignments, many at a time (KIP-455).
 
-The topic znode is the only truth. A request changes it first, and everything else follows from what it says, in this
-term or in the next one.
+The topic znode is the only source of truth. A request changes the znode first. Every later step is derived from the
+assignment in the znode, by this controller or by the next one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from controllerd.core.deletion_waits import hidden_topics
-from controllerd.core.election import Offline
+from controllerd.core.election import OfflineElection
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import (
     OUR_IDS,
@@ -48,20 +48,23 @@ class Reassigner:
         self._unassigned_isr_members = UnassignedIsrMembers(deps)
         self._foreign = ForeignChanges(deps, self._phases, self.requests)
         self._grown: set[TopicPartition] = set()
-        self._completed: set[str] = set()
+        """Reassigning partitions whose ISR grew; the next ``complete_ready`` covers them."""
+        self._topics_completed: set[str] = set()
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
     async def run(self, wanted: Mapping[TopicPartition, RequestedReplicas]) -> Mapping[TopicPartition, KafkaError]:
         """Begin, change or cancel reassignments; NONE means accepted, not finished.
 
-        A topic znode is written once for all its partitions; one that lost the race is read and decided on anew.
+        A topic znode is written once for all its partitions. If another writer changes the znode meanwhile, it is read
+        again, and the moves of its partitions are planned again.
         """
         refused: Refused = {}
         moves: list[Move] = []
         remaining = dict(wanted)
         while remaining:
             images = await self._writes.read(remaining)
+            # Changes by other writers are followed first, so that each move begins with the assignment of the znode.
             await self.adopt(await self._writes.foreign(images, remaining))
             planned = await self._plan(remaining, images, refused)
             lost = await self._begin(planned, wanted, images, refused)
@@ -69,7 +72,7 @@ class Reassigner:
             moves += [move async for tp, move in begun if tp not in lost and tp not in refused]
             remaining = {tp: wanted[tp] for tp in lost}
         record_refusals(self._deps.audit, "reassignment", ((tp, reason) for tp, (_, reason) in refused.items()))
-        await self._carry_on(moves)
+        await self._stop_dropped_and_proceed(moves)
         return {tp: refused[tp][0] if tp in refused else KafkaError.NONE for tp in wanted}
 
     async def _plan(
@@ -87,7 +90,7 @@ class Reassigner:
         return planned
 
     def _move(self, tp: TopicPartition, requested: RequestedReplicas, images: Images) -> Move | tuple[KafkaError, str]:
-        """The move that a request means for a partition, or why it is refused."""
+        """The change of assignment that a request means for a partition, or why the request is refused."""
         record, topic = self._deps.context.find(tp), f"/brokers/topics/{tp.topic}"
         if (reason := self._quarantine(topic, f"{topic}/partitions/{tp.partition}")) is not None:
             return KafkaError.UNKNOWN_SERVER_ERROR, reason
@@ -115,24 +118,27 @@ class Reassigner:
         images: Images,
         refused: Refused,
     ) -> set[TopicPartition]:
-        """Write the new assignments; returns the partitions whose topic another writer changed meanwhile.
+        """Make deletions pending, then write the new assignments.
 
-        The steps are recorded before anything else can fail, because nothing undoes the write.
+        Returns the partitions whose topic another writer changed meanwhile. The steps are recorded before anything else
+        can fail, because nothing undoes the write.
         """
         changing = [move async for move in self._deps.slicer.each(planned.values()) if move.after != move.before]
-        going = await by_broker((each.record.tp, each.dropped) async for each in self._deps.slicer.each(changing))
-        await self._deps.pending_deletions.add(going)
+        dropped = await by_broker((each.record.tp, each.dropped) async for each in self._deps.slicer.each(changing))
+        await self._deps.pending_deletions.add(dropped)
         results = await self._writes.write(images, {move.record.tp: move.after for move in changing})
         moves = self._deps.slicer.each(planned.values())
         await self._record_steps([move async for move in moves if _is_in_zookeeper(move, results)], wanted)
         lost: set[TopicPartition] = set()
         async for move in self._deps.slicer.each(changing):
-            if isinstance(self._take(move, results[move.record.tp], refused), Conflict):
+            result = results[move.record.tp]
+            self._apply_result(move, result, refused)
+            if isinstance(result, Conflict):
                 lost.add(move.record.tp)
         failed = lost | refused.keys()
         if failed:
             await self._deps.pending_deletions.clear_all(
-                {broker: failed.intersection(partitions) for broker, partitions in going.items()}
+                {broker: failed.intersection(partitions) for broker, partitions in dropped.items()}
             )
         await self._waive_pending_deletions([move for move in changing if move.record.tp not in failed])
         return lost
@@ -143,13 +149,13 @@ class Reassigner:
             adding = (((move.record.tp, move.after.adding)) async for move in self._deps.slicer.each(moves))
             await self._deps.pending_deletions.waive(await by_broker(adding))
 
-    def _take(self, move: Move, result: WriteResult, refused: Refused) -> WriteResult:
+    def _apply_result(self, move: Move, result: WriteResult, refused: Refused) -> None:
+        """Put a written assignment into the context, and a failed write among the refusals."""
         if isinstance(result, Written):
             self._deps.context.set_assignment(move.record.tp, move.after)
         elif not isinstance(result, Conflict):
             reason = f"the topic znode was not written: {result.reason}"
             refused[move.record.tp] = KafkaError.UNKNOWN_SERVER_ERROR, reason
-        return result
 
     async def _record_steps(self, moves: Sequence[Move], wanted: Mapping[TopicPartition, RequestedReplicas]) -> None:
         steps: dict[str, list[TopicPartition]] = {}
@@ -163,8 +169,11 @@ class Reassigner:
         for step, partitions in steps.items():
             self._phases.record(step, partitions)
 
-    async def _carry_on(self, moves: Sequence[Move]) -> None:
-        """Stop the dropped replicas, each leader among them after its successor is chosen (KAFKA-14808), and go on."""
+    async def _stop_dropped_and_proceed(self, moves: Sequence[Move]) -> None:
+        """Stop the replicas that these moves drop, then go on with the reassignments.
+
+        A dropped replica that leads is stopped after its successor is chosen (KAFKA-14808).
+        """
         gone = await by_broker((move.record.tp, move.dropped) async for move in self._deps.slicer.each(moves))
         await self._phases.stop(gone, hand_over=True)
         records = [move.record for move in moves]
@@ -181,10 +190,11 @@ class Reassigner:
         await self._proceed(records)
 
     def note_grown(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Note that the ISRs of these reassigning partitions grew; whether ``complete_ready`` has to be called for it.
+        """Note that the ISRs of these reassigning partitions grew.
 
-        The next call covers every partition noted until then, so that the partitions of one topic, which catch up one
-        after the other, are completed by few writes.
+        Returns whether the caller has to schedule a call of ``complete_ready``: only the first note needs one. That
+        call covers every partition that was noted until then. So the partitions of one topic, which catch up one after
+        the other, are completed by few writes.
         """
         is_first = not self._grown
         self._grown.update(partitions)
@@ -197,7 +207,7 @@ class Reassigner:
     def begin_term(self) -> None:
         """Forget what an earlier term noted."""
         self._grown.clear()
-        self._completed.clear()
+        self._topics_completed.clear()
         self.unfinished.forget()
         self._foreign.begin_term()
 
@@ -210,7 +220,7 @@ class Reassigner:
         await self.resume(partitions)
 
     async def complete_ready(self, partitions: Iterable[TopicPartition]) -> None:
-        """Complete the partitions, of these and of the noted ones, whose target replicas are all in the ISR."""
+        """Complete the partitions, among these and the noted ones, that may complete (``may_complete``)."""
         looked_at = self._grown.union(partitions)
         self._grown.clear()
         records = await self._under_way(sorted(looked_at))
@@ -220,7 +230,7 @@ class Reassigner:
             await self._complete(ready)
 
     async def _under_way(self, partitions: Iterable[TopicPartition]) -> list[PartitionRecord]:
-        """The partitions of these that are being reassigned, and whose deletion has not begun."""
+        """Return those of the partitions that are being reassigned and whose topic deletion has not begun."""
         deleted, being_reassigned = self._deps.context.deletions.started, self._deps.context.being_reassigned
         known, record = self._deps.slicer.each(partitions), self._deps.context.record
         return [record(tp) async for tp in known if tp in being_reassigned and tp.topic not in deleted]
@@ -233,17 +243,21 @@ class Reassigner:
         if waiting:
             await self._phases.bring_up(waiting)
             await self._bring_online(waiting)
+        # Evaluated again: a partition that has just been brought online may be complete at once.
         ready = await self._ready(records)
         if ready:
             await self._complete(ready)
 
     async def _bring_online(self, records: Iterable[PartitionRecord]) -> None:
-        """Start partitions that never started, because none of their replicas was live, as any new partition."""
+        """Start those of the partitions that are still New, because none of their replicas was live before.
+
+        They start as any new partition does.
+        """
         hidden = hidden_topics(self._deps.context)
         new = [each for each in records if each.state is PartitionState.NEW and each.tp.topic not in hidden]
         fresh = await by_broker((record.tp, _never_begun(record)) async for record in self._deps.slicer.each(new))
         await self._deps.replicas.handle_on(fresh, ReplicaState.NEW)
-        await self._deps.partitions.handle([record.tp for record in new], PartitionState.ONLINE, Offline())
+        await self._deps.partitions.handle([record.tp for record in new], PartitionState.ONLINE, OfflineElection())
         await self._deps.replicas.handle_on(fresh, ReplicaState.ONLINE)
 
     def _may_complete(self, record: PartitionRecord) -> bool:
@@ -254,11 +268,11 @@ class Reassigner:
 
     async def _complete(self, records: Sequence[PartitionRecord]) -> None:
         done = await self._phases.complete(records)
-        self._completed.update(tp.topic for tp in done)
+        self._topics_completed.update(tp.topic for tp in done)
 
     def take_completed(self) -> set[str]:
         """The topics of which reassignments were completed since the last call."""
-        taken, self._completed = self._completed, set()
+        taken, self._topics_completed = self._topics_completed, set()
         return taken
 
     async def _refresh(self, records: Sequence[PartitionRecord]) -> None:
@@ -269,6 +283,7 @@ class Reassigner:
         for bad in read.broken.values():
             self._deps.context.put_in_quarantine(bad.path, bad.reason)
         epoch, record_of = self._deps.context.epoch, self._deps.context.record
+        # A later controller wrote the other states; this controller is about to learn that it was replaced.
         usable = {tp: state for tp, state in read.states.items() if state.controller_epoch <= epoch}
         self._deps.context.set_leaderships((record_of(tp), state) for tp, state in usable.items())
 
@@ -291,7 +306,7 @@ def _is_in_zookeeper(move: Move, results: Mapping[TopicPartition, WriteResult]) 
 
 
 def _never_begun(record: PartitionRecord) -> list[BrokerId]:
-    """The replicas that were never started; controllerd has none."""
+    """The replicas that were never started, without ids of controllerd: it has no replica to start."""
     states = record.replica_states
     return [
         broker

@@ -1,8 +1,8 @@
-"""``/admin/reassign_partitions``: the requests of tools, and the end of each entry (KAFKA-9478).
+"""``/admin/reassign_partitions``: the requests of tools, and the removal of each entry (KAFKA-9478).
 
-An entry is removed when it is done, refused or overruled; the znode is deleted with the last one. Tools do not write to
-the znode while it exists. If one does, every write of ours compares the version of the znode and fails, and the watch
-announces the new entries.
+An entry is removed when its reassignment is done or refused, or when another request overrules it. The znode is deleted
+with its last entry. Tools do not write to the znode while it exists. If a tool does, the next write of ours fails,
+because it demands the version that was read, and the watch announces the new entries.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -29,9 +29,10 @@ class ReassignmentRequests:
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._over = deps.unfinished.entries
+        """Entries that are over, but that ZooKeeper refused to remove."""
 
     async def read(self) -> ReassignmentsRead | None:
-        """Read the requests; None where there are none, or where the znode cannot be parsed and goes into quarantine.
+        """Read the requests; None if there is no znode, or if it cannot be parsed, which puts it in quarantine.
 
         An entry that is over, but that ZooKeeper refused to remove, counts as removed.
         """
@@ -46,15 +47,15 @@ class ReassignmentRequests:
             read = await self._deps.store.admin.read_reassignments()
         except BadZnode as bad:
             if self._deps.context.quarantine.get(bad.path) != bad.reason:
-                log.error("reassignment request in quarantine", reason=bad.reason)
+                log.error("put reassignment request in quarantine", reason=bad.reason)
                 self._deps.audit.record(AlarmRecord("znode in quarantine", str(bad)))
                 self._deps.context.put_in_quarantine(bad.path, bad.reason)
             return None
-        self._deps.context.release(PATH)
+        self._deps.context.take_out_of_quarantine(PATH)
         return read
 
     async def finish(self, done: Targets) -> None:
-        """Remove the entries that asked for exactly this; an entry with another target has not been served yet.
+        """Remove the entries of these partitions that ask for these targets; any other entry is still to be served.
 
         A znode without entries is deleted in any case.
         """
@@ -68,7 +69,7 @@ class ReassignmentRequests:
     async def retry(self) -> None:
         """Remove the entries that ZooKeeper refused to remove earlier."""
         if self._over:
-            await self._remove(lambda _tp, _target: False)
+            await self._remove(lambda _tp, _target: False)  # no entry besides the ones of ``self._over``
 
     async def _remove(self, is_over: Callable[[TopicPartition, Brokers], bool]) -> None:
         """Remove the entries that are over by now, and the entries that ZooKeeper refused to remove earlier."""

@@ -1,7 +1,7 @@
-"""Members of ISRs that are not assigned: a controller ended after it wrote an assignment, before it changed the ISRs.
+"""Removes ISR members to which the partition is not assigned.
 
-No ISR member without a replica is kept, because the controller never sends such a broker anything: it would stay in the
-ISR for ever, and acknowledge nothing.
+Such a member is left when a controller ends after it wrote an assignment and before it changed the ISR. It must be
+removed, because the controller sends requests to assigned replicas only: it would stay in the ISR for ever.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from controllerd.slicer import by_broker
 
 
 class UnassignedIsrMembers:
-    """Finds and removes such members; a member that cannot be removed is noted, to be tried again."""
+    """Finds and removes unassigned ISR members; a member that cannot be removed is noted, to be tried again."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -38,11 +38,11 @@ class UnassignedIsrMembers:
         await self.note(affected)
 
     async def note(self, records: Iterable[PartitionRecord]) -> None:
-        """Note the partitions that still have such a member, to be tried again."""
+        """Note, to be tried again, those of the partitions that still have an unassigned ISR member."""
         self._deps.unfinished.note(record.tp for record in await self._find(records))
 
     async def _find(self, records: Iterable[PartitionRecord]) -> list[PartitionRecord]:
-        """The partitions with an ISR member that is not assigned; in a settled cluster there is none."""
+        """The partitions with an unassigned ISR member that can be removed; a cluster seldom has one."""
         hidden, found = hidden_topics(self._deps.context), list[PartitionRecord]()
         await self._deps.slicer.for_each_slice(
             list(records),
@@ -54,7 +54,7 @@ class UnassignedIsrMembers:
 
 
 def unassigned_isr_members_of(record: PartitionRecord) -> list[BrokerId]:
-    """The ISR members that are not assigned; none if no member would be left without them."""
+    """The ISR members that are not assigned; empty if the ISR has no other members, because one must remain."""
     isr, replicas = record.leadership.isr if record.leadership is not None else (), record.assignment.replicas
     found = [broker for broker in isr if broker not in replicas]
     return found if len(found) < len(isr) else []

@@ -1,10 +1,10 @@
-"""The kinds about the brokers, the topics and the assignments of the cluster."""
+"""Kinds about the brokers, the topics and the assignments of the cluster."""
 
 import json
 from typing import Any, Final
 
 from controllerd.core.model import BrokerId, ReplicaAssignment, TopicPartition
-from controllerd.record.description import Kind, Touched
+from controllerd.record.description import RecordKind, Touched
 from controllerd.record.facts import PARTITION, FactRows, Facts, as_json, many_rows
 from controllerd.record.phrases import listed, partitions_phrase
 from controllerd.record.records import AssignmentRecord, BrokerRow, BrokersRecord, TopicsForgotten, TopicsRecord
@@ -57,7 +57,7 @@ def _fold_brokers(state: ClusterState, record: BrokersRecord) -> None:
     state.shutting_down.update(map(BrokerId, record.shutting_down))
 
 
-BROKERS: Final = Kind(
+BROKERS: Final = RecordKind(
     record=BrokersRecord,
     sentence=_brokers_sentence,
     facts=_brokers_facts,
@@ -84,7 +84,7 @@ def _fold_topics(state: ClusterState, record: TopicsRecord) -> None:
             topic.topic_id, topic.znode_version = topic_id, version
 
 
-TOPICS: Final = Kind(
+TOPICS: Final = RecordKind(
     record=TopicsRecord,
     sentence=lambda record: f"topics {listed(record.names)} known",
     facts=many_rows(topic="names", name="ids", partition_epoch="znode_versions"),
@@ -105,7 +105,7 @@ def _fold_forgotten(state: ClusterState, record: TopicsForgotten) -> None:
         partitions.difference_update(gone)
 
 
-TOPICS_FORGOTTEN: Final = Kind(
+TOPICS_FORGOTTEN: Final = RecordKind(
     record=TopicsForgotten,
     sentence=lambda record: f"topics {listed(record.names)} gone",
     facts=many_rows(topic="names"),
@@ -127,7 +127,7 @@ def _fold_assignment(state: ClusterState, record: AssignmentRecord) -> None:
         topic.partitions.setdefault(number, FoldedPartition(assignment)).assignment = assignment
 
 
-ASSIGNMENT: Final = Kind(
+ASSIGNMENT: Final = RecordKind(
     record=AssignmentRecord,
     sentence=lambda record: f"assignment of {partitions_phrase(record)}",
     facts=many_rows(**PARTITION, replicas="replicas", adding="adding", removing="removing"),
@@ -138,4 +138,4 @@ ASSIGNMENT: Final = Kind(
     holds_texts=False,
 )
 
-CLUSTER: Final[tuple[Kind[Any], ...]] = (BROKERS, TOPICS, TOPICS_FORGOTTEN, ASSIGNMENT)
+CLUSTER: Final[tuple[RecordKind[Any], ...]] = (BROKERS, TOPICS, TOPICS_FORGOTTEN, ASSIGNMENT)

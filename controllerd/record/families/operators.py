@@ -1,13 +1,13 @@
-"""The kinds beside the state of a cluster: findings of observers, requests of operators, and settings in use.
+"""Kinds that do not change the state of a cluster: observations, requests of operators, and settings in use.
 
-The fold passes over them. Each type stands here with its description, as a new kind does.
+The fold ignores them. Each type is here beside its description, as a new kind should be.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from controllerd.core.text import counted
-from controllerd.record.description import Kind
+from controllerd.record.description import RecordKind
 from controllerd.record.facts import Facts, json_of, one_row
 from controllerd.record.phrases import listed, tally
 from controllerd.record.records import Record
@@ -15,12 +15,12 @@ from controllerd.record.records import Record
 
 @dataclass(frozen=True, slots=True)
 class ObservationRecord(Record):
-    """Partitions that changed by one cause, and the verdicts; columns.
+    """An observation: partitions that changed by one cause, and the verdicts about them; columns.
 
-    ``cause`` is what happened or, where that does not show in ZooKeeper, what it looks like: then nothing would have
-    been done, and ``verdicts`` are ``not judged``. A partition without a state before, in what ours would have done or
-    after has leader and leader epoch -2 and an empty ISR there. ``verdicts`` name the fields that differ, or the reason
-    why none could be named. ``continues``: with the partitions of the record before.
+    ``cause`` is the event that led to the changes. If ZooKeeper does not show it, it is the most likely one: then the
+    dry run does nothing, and ``verdicts`` are ``not judged``. Where a partition has no state (before, after, or in the
+    result of the dry run), leader and leader epoch are -2 and the ISR is empty. ``verdicts`` name the fields that
+    differ, or the reason why none could be named. ``continues``: the record continues the previous one.
     """
 
     kind: ClassVar[str] = "observation"
@@ -73,7 +73,7 @@ def _observation_facts(record: ObservationRecord) -> Facts:
     }
 
 
-OBSERVATION: Final = Kind(
+OBSERVATION: Final = RecordKind(
     record=ObservationRecord,
     sentence=_observation_sentence,
     facts=_observation_facts,
@@ -85,11 +85,11 @@ OBSERVATION: Final = Kind(
 
 @dataclass(frozen=True, slots=True)
 class AdminRecord(Record):
-    """An operator asked for something by HTTP (``step`` is ``asked``), or what became of it (the task's last state).
+    """An operator's request by HTTP (``step`` is ``asked``), or its result (``step`` is the task's last state).
 
-    ``subjects``, ``states`` and ``details`` are columns: what was asked for, or done, with each topic, partition or
-    broker. ``continues``: and those of the record before, of the same task and step. It stands beside the events that
-    the task caused and belongs to none of them.
+    ``subjects``, ``states`` and ``details`` are columns: each topic, partition or broker, with the requested or reached
+    state. ``continues``: the record continues the previous one, of the same task and step. The record belongs to none
+    of the events that the task caused.
     """
 
     kind: ClassVar[str] = "admin"
@@ -109,10 +109,10 @@ class AdminRecord(Record):
 def _admin_sentence(record: AdminRecord) -> str:
     what = f"{record.verb} of {listed(record.subjects)}" if record.subjects else record.verb
     became = "" if record.step == "asked" else f": {record.step}" + (f", {record.message}" if record.message else "")
-    return f"{record.principal} asked for {what}{became}"
+    return f"{record.principal} requested {what}{became}"
 
 
-ADMIN: Final = Kind(
+ADMIN: Final = RecordKind(
     record=AdminRecord,
     sentence=_admin_sentence,
     facts=one_row(AdminRecord, name="verb", reason="reason"),
@@ -126,8 +126,8 @@ ADMIN: Final = Kind(
 class SettingsRecord(Record):
     """Settings of the cluster that changed, in columns: Kafka's names, the values in use now, and their sources.
 
-    ``befores`` are the values in use until then. ``problems`` say how brokers or the configuration
-    disagree; None where they agree. Settings that are not named did not change.
+    ``befores`` are the previous values. ``problems`` describe how brokers or the configuration disagree; None where
+    they agree. Settings that are not named did not change.
     """
 
     kind: ClassVar[str] = "settings"
@@ -157,7 +157,7 @@ def _settings_facts(record: SettingsRecord) -> Facts:
     }
 
 
-SETTINGS: Final = Kind(
+SETTINGS: Final = RecordKind(
     record=SettingsRecord,
     sentence=_settings_sentence,
     facts=_settings_facts,
@@ -166,4 +166,4 @@ SETTINGS: Final = Kind(
     counter=None,
 )
 
-OPERATORS: Final[tuple[Kind[Any], ...]] = (OBSERVATION, ADMIN, SETTINGS)
+OPERATORS: Final[tuple[RecordKind[Any], ...]] = (OBSERVATION, ADMIN, SETTINGS)

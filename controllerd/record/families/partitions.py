@@ -1,4 +1,4 @@
-"""The kinds about single partitions: leaders, states, elections that were decided, and requests that were refused."""
+"""Kinds about single partitions: leaderships, states, decisions of elections, and refusals."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ from controllerd.core.model import (
     ReplicaState,
     TopicPartition,
 )
-from controllerd.record.description import Kind, Touched
+from controllerd.record.description import RecordKind, Touched
 from controllerd.record.facts import PARTITION, Facts, many_rows
 from controllerd.record.phrases import because, partitions_phrase, tally, transitions_phrase
 from controllerd.record.records import (
@@ -27,8 +27,9 @@ from controllerd.record.state import ClusterState, broker_ids
 
 def _leadership_sentence(record: LeadershipRecord) -> str:
     if len(record.leaders) == 1:
-        led = "nobody leads" if record.leaders[0] == NO_LEADER else f"broker {record.leaders[0]} leads"
-        return f"{led} {partitions_phrase(record)}, isr {record.isrs[0]}, leader epoch {record.leader_epochs[0]}"
+        name, leader = partitions_phrase(record), record.leaders[0]
+        led = f"{name} has no leader" if leader == NO_LEADER else f"broker {leader} leads {name}"
+        return f"{led}, isr {record.isrs[0]}, leader epoch {record.leader_epochs[0]}"
     lost = record.leaders.count(NO_LEADER)
     return f"leadership of {partitions_phrase(record)}" + (f", {lost} without leader" if lost else "")
 
@@ -60,7 +61,7 @@ def _fold_leadership(state: ClusterState, record: LeadershipRecord) -> None:
 
 _LEADERSHIP: Final = ("leader", "leader_epoch", "isr", "state_epoch", "partition_epoch", "recovery")
 
-LEADERSHIP: Final = Kind(
+LEADERSHIP: Final = RecordKind(
     record=LeadershipRecord,
     sentence=_leadership_sentence,
     facts=many_rows(
@@ -87,7 +88,7 @@ def _fold_partition_state(state: ClusterState, record: PartitionStateRecord) -> 
             partition.state = PartitionState(after)
 
 
-PARTITION_STATE: Final = Kind(
+PARTITION_STATE: Final = RecordKind(
     record=PartitionStateRecord,
     sentence=lambda record: f"{partitions_phrase(record)}: {transitions_phrase(record.before, record.after)}",
     facts=many_rows(**PARTITION, before="before", after="after"),
@@ -111,7 +112,7 @@ def _fold_replica_state(state: ClusterState, record: ReplicaStateRecord) -> None
             partition.replica_states[BrokerId(broker)] = ReplicaState(after)
 
 
-REPLICA_STATE: Final = Kind(
+REPLICA_STATE: Final = RecordKind(
     record=ReplicaStateRecord,
     sentence=lambda record: (
         f"{partitions_phrase(record, 'replica')}: {transitions_phrase(record.before, record.after)}"
@@ -149,7 +150,7 @@ def _refused_notes(record: RefusedRecord, tp: TopicPartition) -> Iterator[str]:
             yield f"{record.what} refused: {reason}"
 
 
-REFUSED: Final = Kind(
+REFUSED: Final = RecordKind(
     record=RefusedRecord,
     sentence=_refused_sentence,
     facts=_refused_facts,
@@ -180,7 +181,7 @@ def _decision_facts(record: DecisionRecord) -> Facts:
     }
 
 
-DECISION: Final = Kind(
+DECISION: Final = RecordKind(
     record=DecisionRecord,
     sentence=_decision_sentence,
     facts=_decision_facts,
@@ -191,4 +192,4 @@ DECISION: Final = Kind(
     holds_texts=False,
 )
 
-PARTITIONS: Final[tuple[Kind[Any], ...]] = (LEADERSHIP, PARTITION_STATE, REPLICA_STATE, REFUSED, DECISION)
+PARTITIONS: Final[tuple[RecordKind[Any], ...]] = (LEADERSHIP, PARTITION_STATE, REPLICA_STATE, REFUSED, DECISION)

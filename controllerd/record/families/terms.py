@@ -1,9 +1,9 @@
-"""The kinds about the instance itself: its session, its terms, what it loaded, and the events that it handled."""
+"""Kinds about the instance itself: its session, its terms, the loaded snapshots, and the events that it handled."""
 
 from typing import Any, Final, get_args
 
 from controllerd.core.text import counted
-from controllerd.record.description import Kind, RecordCounter
+from controllerd.record.description import RecordCounter, RecordKind
 from controllerd.record.envelope import TERM_BEGINS
 from controllerd.record.facts import FactRows, Facts, Values, as_json, micros, one_row
 from controllerd.record.phrases import because
@@ -23,7 +23,7 @@ from events.registry import AnyEvent
 
 SESSION_ENDS: Final = frozenset({"lost", "closed"})
 FIRST_PHASE: Final = "election"
-"""The phase of a failover that ends with the won election: without it there is no failover."""
+"""The phase of a failover that ends with the won election. A failover always begins with it."""
 
 
 def _session_sentence(record: SessionRecord) -> str:
@@ -40,7 +40,7 @@ def _session_from(rows: FactRows) -> SessionRecord:
     return SessionRecord(rows.one("name"), **rows.data)
 
 
-SESSION: Final = Kind(
+SESSION: Final = RecordKind(
     record=SessionRecord,
     sentence=_session_sentence,
     facts=one_row(SessionRecord, name="state"),
@@ -56,7 +56,7 @@ def _term_sentence(record: TermRecord) -> str:
 
 def _fold_term(state: ClusterState, record: TermRecord) -> None:
     state.term, state.holder = record.change, record.holder
-    # "renewed" comes twice: with the old epoch when its term ends, with the new one when that is won.
+    # "renewed" is recorded twice: with the old epoch at the end of its term, and with the new epoch when it is won.
     is_end = record.change not in TERM_BEGINS or record.controller_epoch == state.controller_epoch
     state.controller_epoch = 0 if is_end else record.controller_epoch
     state.epoch_zk_version = record.epoch_zk_version
@@ -66,7 +66,7 @@ def _term_from(rows: FactRows) -> TermRecord:
     return TermRecord(rows.one("name"), reason=rows.one("reason"), **rows.data)
 
 
-TERM: Final = Kind(
+TERM: Final = RecordKind(
     record=TermRecord,
     sentence=_term_sentence,
     facts=one_row(TermRecord, name="change", reason="reason"),
@@ -76,7 +76,7 @@ TERM: Final = Kind(
     phase=lambda record: FIRST_PHASE if record.change in TERM_BEGINS else None,
 )
 
-CONFIG: Final = Kind(
+CONFIG: Final = RecordKind(
     record=ConfigRecord,
     sentence=lambda record: f"configured with {counted(len(record.values), 'key')}",
     facts=one_row(ConfigRecord),
@@ -95,7 +95,7 @@ def _fold_snapshot_begin(state: ClusterState, record: SnapshotBegin) -> None:
         state.epoch_zk_version = record.epoch_zk_version
 
 
-SNAPSHOT_BEGIN: Final = Kind(
+SNAPSHOT_BEGIN: Final = RecordKind(
     record=SnapshotBegin,
     sentence=lambda record: f"snapshot of epoch {record.controller_epoch} begins",
     facts=one_row(SnapshotBegin),
@@ -111,7 +111,7 @@ def _snapshot_sentence(record: SnapshotEnd) -> str:
     return f"snapshot of {brokers}, {topics} and {counted(record.partitions, 'partition')}"
 
 
-SNAPSHOT_END: Final = Kind(
+SNAPSHOT_END: Final = RecordKind(
     record=SnapshotEnd,
     sentence=_snapshot_sentence,
     facts=one_row(SnapshotEnd),
@@ -121,7 +121,7 @@ SNAPSHOT_END: Final = Kind(
     phase=lambda _: "loading",
 )
 
-DIGEST: Final = Kind(
+DIGEST: Final = RecordKind(
     record=DigestRecord,
     sentence=lambda record: f"digest {record.digest[:12]} of {counted(record.partitions, 'partition')}",
     facts=one_row(DigestRecord, name="digest"),
@@ -142,7 +142,7 @@ def _begin_facts(record: EventBegin) -> Facts:
     return 1, columns
 
 
-EVENT_BEGIN: Final = Kind(
+EVENT_BEGIN: Final = RecordKind(
     record=EventBegin,
     sentence=_begin_sentence,
     facts=_begin_facts,
@@ -164,7 +164,7 @@ def _end_facts(record: EventEnd) -> Facts:
     return 1, columns
 
 
-EVENT_END: Final = Kind(
+EVENT_END: Final = RecordKind(
     record=EventEnd,
     sentence=_end_sentence,
     facts=_end_facts,
@@ -180,7 +180,7 @@ EVENT_END: Final = Kind(
     phase=lambda _: "bringing online",
 )
 
-REPLY: Final = Kind(
+REPLY: Final = RecordKind(
     record=ReplyRecord,
     sentence=lambda record: f"event {record.number} {record.name} answered: {record.summary}",
     facts=lambda record: (1, {"name": (record.name,), "reason": (record.summary,)}),
@@ -189,7 +189,7 @@ REPLY: Final = Kind(
     counter=None,
 )
 
-TERMS: Final[tuple[Kind[Any], ...]] = (
+TERMS: Final[tuple[RecordKind[Any], ...]] = (
     SESSION,
     TERM,
     CONFIG,

@@ -1,9 +1,9 @@
-"""The kinds about what was written to ZooKeeper and sent to brokers, about alarms, and about records that were lost."""
+"""Kinds about writes to ZooKeeper, requests to brokers and their responses, alarms, and lost records."""
 
 from typing import Any, Final
 
 from controllerd.core.text import counted
-from controllerd.record.description import Kind
+from controllerd.record.description import RecordKind
 from controllerd.record.facts import FactRows, Facts, json_of, micros, one_row
 from controllerd.record.phrases import tally
 from controllerd.record.records import AlarmRecord, GapRecord, RequestRecord, ResponseRecord, ZkWriteRecord
@@ -21,7 +21,7 @@ def _zk_facts(record: ZkWriteRecord) -> Facts:
     return 1, {"zxid": (record.zxid,), "took_us": (micros(record.took_ms),), "data": data}
 
 
-ZK_WRITE: Final = Kind(
+ZK_WRITE: Final = RecordKind(
     record=ZkWriteRecord,
     sentence=_zk_sentence,
     facts=_zk_facts,
@@ -39,7 +39,7 @@ def _request_sentence(record: RequestRecord) -> str:
     return f"{what} {partitions} queued for {counted(len(record.brokers), 'broker')}"
 
 
-REQUEST: Final = Kind(
+REQUEST: Final = RecordKind(
     record=RequestRecord,
     sentence=_request_sentence,
     facts=one_row(RequestRecord, name="api"),
@@ -69,7 +69,7 @@ def _response_facts(record: ResponseRecord) -> Facts:
     }
 
 
-RESPONSE: Final = Kind(
+RESPONSE: Final = RecordKind(
     record=ResponseRecord,
     sentence=_response_sentence,
     facts=_response_facts,
@@ -79,7 +79,7 @@ RESPONSE: Final = Kind(
     holds_texts=False,
 )
 
-ALARM: Final = Kind(
+ALARM: Final = RecordKind(
     record=AlarmRecord,
     sentence=lambda record: f"{record.what}: {record.detail}",
     facts=one_row(AlarmRecord, name="what", reason="detail"),
@@ -97,7 +97,7 @@ def _gap_from(rows: FactRows) -> GapRecord:
     return GapRecord(reason=rows.one("reason"), **rows.data)
 
 
-GAP: Final = Kind(
+GAP: Final = RecordKind(
     record=GapRecord,
     sentence=lambda record: f"{counted(record.lost, 'record')} lost: {record.reason}",
     facts=one_row(GapRecord, reason="reason"),
@@ -106,4 +106,4 @@ GAP: Final = Kind(
     counter=None,
 )
 
-TRAFFIC: Final[tuple[Kind[Any], ...]] = (ZK_WRITE, REQUEST, RESPONSE, ALARM, GAP)
+TRAFFIC: Final[tuple[RecordKind[Any], ...]] = (ZK_WRITE, REQUEST, RESPONSE, ALARM, GAP)

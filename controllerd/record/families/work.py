@@ -1,4 +1,4 @@
-"""The kinds about work that goes on for longer than one event, and about what stands in its way.
+"""Kinds about work that takes longer than one event, and about its obstacles.
 
 Failed log directories, znodes in quarantine, deletions of topics, pending replica deletions and reassignments.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.text import counted
-from controllerd.record.description import Kind, Touched
+from controllerd.record.description import RecordKind, Touched
 from controllerd.record.facts import PARTITION, FactRows, Facts, broker_rows, many_rows, one_row
 from controllerd.record.phrases import because, listed, partitions_phrase, tally
 from controllerd.record.records import (
@@ -38,7 +38,7 @@ def _fold_offline_dirs(state: ClusterState, record: OfflineDirsRecord) -> None:
     state.offline_dirs[BrokerId(record.broker)] = before | rows
 
 
-OFFLINE_DIRS: Final = Kind(
+OFFLINE_DIRS: Final = RecordKind(
     record=OfflineDirsRecord,
     sentence=_offline_dirs_sentence,
     facts=partial(broker_rows, **PARTITION),
@@ -50,8 +50,8 @@ OFFLINE_DIRS: Final = Kind(
 
 def _quarantine_sentence(record: QuarantineRecord) -> str:
     if record.reason is None:
-        return f"{record.path} is understood again"
-    return f"{record.path} is left alone: {record.reason}"
+        return f"{record.path} is readable again"
+    return f"{record.path} is in quarantine: {record.reason}"
 
 
 def _fold_quarantine(state: ClusterState, record: QuarantineRecord) -> None:
@@ -61,7 +61,7 @@ def _fold_quarantine(state: ClusterState, record: QuarantineRecord) -> None:
         state.quarantine[record.path] = record.reason
 
 
-QUARANTINE: Final = Kind(
+QUARANTINE: Final = RecordKind(
     record=QuarantineRecord,
     sentence=_quarantine_sentence,
     facts=one_row(QuarantineRecord, name="path", reason="reason"),
@@ -70,9 +70,9 @@ QUARANTINE: Final = Kind(
     counter=None,
 )
 
-REJECTED: Final = Kind(
+REJECTED: Final = RecordKind(
     record=RejectedRecord,
-    sentence=lambda record: f"{record.path} cannot be understood: {record.reason}",
+    sentence=lambda record: f"{record.path} is unreadable: {record.reason}",
     facts=one_row(RejectedRecord, name="path", reason="reason"),
     from_facts=None,
     fold=None,
@@ -104,7 +104,7 @@ def _deletion_notes(record: DeletionRecord, tp: TopicPartition) -> Iterator[str]
             yield f"deletion of the topic {change}{because(why)}"
 
 
-DELETION: Final = Kind(
+DELETION: Final = RecordKind(
     record=DeletionRecord,
     sentence=_deletion_sentence,
     facts=many_rows(topic="topics", after="changes", reason="reasons"),
@@ -133,7 +133,7 @@ def _fold_pending_deletions(state: ClusterState, record: PendingDeletionsRecord)
         state.pending_deletions.pop(broker, None)
 
 
-PENDING_DELETIONS: Final = Kind(
+PENDING_DELETIONS: Final = RecordKind(
     record=PendingDeletionsRecord,
     sentence=lambda record: f"broker {record.broker} has {counted(len(record.partitions), 'pending deletion')}",
     facts=partial(broker_rows, **PARTITION, name="topic_ids"),
@@ -153,7 +153,7 @@ def _reassignment_notes(record: ReassignmentRecord, tp: TopicPartition) -> Itera
         yield f"reassignment {record.step}"
 
 
-REASSIGNMENT: Final = Kind(
+REASSIGNMENT: Final = RecordKind(
     record=ReassignmentRecord,
     sentence=lambda record: f"reassignment of {partitions_phrase(record)} {record.step}",
     facts=_reassignment_facts,
@@ -164,7 +164,7 @@ REASSIGNMENT: Final = Kind(
     notes=_reassignment_notes,
 )
 
-WORK: Final[tuple[Kind[Any], ...]] = (
+WORK: Final[tuple[RecordKind[Any], ...]] = (
     OFFLINE_DIRS,
     QUARANTINE,
     REJECTED,

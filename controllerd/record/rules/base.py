@@ -1,4 +1,4 @@
-"""The base of all rules: an invariant with a memory, asked about one record after the other. Pure."""
+"""The base class of all rules. A rule is an invariant with state, which checks one record after the other. Pure."""
 
 import re
 from abc import ABC, abstractmethod
@@ -15,11 +15,11 @@ from controllerd.record.state import ClusterState
 
 _state_path: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state").fullmatch
 MOST_SEQS: Final = 20
-"""Records that are named as evidence of one violation."""
+"""The most records that one violation names as evidence."""
 _NO_DETAIL: Final[Mapping[str, object]] = MappingProxyType({})
 
 
-class Decided(NamedTuple):
+class ElectionDecision(NamedTuple):
     """The decision of an election for one partition."""
 
     leader: int
@@ -28,91 +28,91 @@ class Decided(NamedTuple):
 
 
 class LeadershipChange(NamedTuple):
-    """A leadership that follows another one, or the first if it is ours; in a record of many, one after the other."""
+    """A change of a leadership, or the first leadership of a partition if this controller wrote it."""
 
     tp: TopicPartition
     before: LeaderAndIsr | None
     after: LeaderAndIsr
     is_ours: bool
-    """Our own write, in the event at hand."""
-    decided: Decided | None
-    """The election that led to it, None for all other changes."""
+    """Whether this controller wrote it, during the current event."""
+    decided: ElectionDecision | None
+    """The election that led to it; None for other changes."""
 
 
-class Entry(NamedTuple):
-    """One record in its place. ``state`` is the cluster before the record; ``event`` the event's name, or empty."""
+class CheckedRecord(NamedTuple):
+    """A record to check, with the ``state`` of the cluster before it and the name of the current ``event`` or empty."""
 
     envelope: Envelope
     record: Record
     state: ClusterState
     event: str = ""
     detail: Mapping[str, object] = _NO_DETAIL
-    """The details in the record that began the event."""
+    """The details in the ``event_begin`` record of the event."""
     changes: Sequence[LeadershipChange] = ()
-    is_known_in_part: bool = False
-    """The records before this one are gone: its causes and effects may have been seen in part only."""
+    is_log_cut: bool = False
+    """Whether earlier records are missing, so that causes and effects of this one may be missing too."""
 
 
-def is_picture(entry: Entry) -> bool:
-    """Whether it only says what is: a row of a periodic snapshot, or a change before that can be judged."""
-    return entry.envelope.event == 0 or entry.is_known_in_part
+def is_snapshot_row(checked: CheckedRecord) -> bool:
+    """Whether a record states what exists and is no change to check: in a snapshot, or before the log is complete."""
+    return checked.envelope.event == 0 or checked.is_log_cut
 
 
 Severity = Literal["critical", "error", "warning"]
-"""``critical``: data may be lost, or two lead; ``error``: wrong, and brokers are safe; ``warning``: look at it."""
+"""``critical``: data may be lost, or there are two controllers; ``error``: wrong, but brokers are safe."""
 
 
 class Evidence(NamedTuple):
-    """The evidence of a violation, where the text and the records of the event at hand are not enough."""
+    """The evidence of a violation that needs more than a text and the records of the current event."""
 
     text: str
     seqs: tuple[int, ...] = ()
-    """Earlier records of the same log that it rests on."""
+    """Earlier records of the same log that prove the violation."""
     at: Envelope | None = None
-    """The record that it is about, if that is not the one being looked at."""
+    """The record that violates the rule, if it is not the checked one."""
 
 
 class Rule(ABC):
-    """One invariant. ``id`` and ``title`` are for people, ``question`` is what to ask when it does not hold."""
+    """One invariant. ``title`` states it, and ``question`` is the question to investigate after a violation."""
 
     id: ClassVar[str]
     title: ClassVar[str]
     severity: ClassVar[Severity]
     question: ClassVar[str]
     kinds: ClassVar[frozenset[type[Record]] | None] = None
-    """The records that it looks at, None for all: it is not asked about others, and there are many others."""
-    sees_pictures: ClassVar[bool] = False
-    """Whether it is asked about the rows of a periodic snapshot as well, which say what is and not what happens."""
+    """The kinds of records that it checks; None means all."""
+    checks_snapshot_rows: ClassVar[bool] = False
+    """Whether it also checks the rows of a periodic snapshot, which state what exists and are no changes."""
     across_nodes: ClassVar[bool] = False
-    """Whether it speaks about all nodes together, or about the log of one boot of one node."""
+    """Whether it is about all nodes together, and not about the log of one boot of one node."""
 
     @abstractmethod
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        """Evidence of each violation by this record."""
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        """The evidence of each violation by this record."""
 
     def finish(self) -> Iterator[str | Evidence]:
-        """Evidence of violations that only the complete log shows."""
+        """The evidence of violations that only the complete log shows."""
         yield from ()
 
 
 class CurrentEvent:
-    """Follows which event is being handled, and what it has decided and written to state znodes so far."""
+    """The event that is being handled, with its decisions and its writes to state znodes so far."""
 
     def __init__(self) -> None:
         self.name = ""
         self.detail: Mapping[str, object] = _NO_DETAIL
         self._records: list[tuple[type[Record], int]] = []
         self._written: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        self._decided: dict[TopicPartition, Decided] = {}
+        self._decided: dict[TopicPartition, ElectionDecision] = {}
         self._handlers: Mapping[type[Record], Callable[[Any], None]] = {
             EventBegin: self._begin,
             EventEnd: self._end,
-            ZkWriteRecord: self._see_write,
-            DecisionRecord: self._see_decision,
+            ZkWriteRecord: self._add_write,
+            DecisionRecord: self._add_decision,
         }
 
-    def see(self, envelope: Envelope, record: Record) -> None:
-        """The next record."""
+    def add(self, envelope: Envelope, record: Record) -> None:
+        """Add the next record of the log."""
         kind = type(record)
         handler = self._handlers.get(kind)
         if handler is not None:
@@ -120,7 +120,10 @@ class CurrentEvent:
         self._records.append((kind, envelope.seq))
 
     def seqs(self, kinds: frozenset[type[Record]] | None) -> list[int]:
-        """The event's beginning, its records of these kinds so far, and the newest record of all; not too many."""
+        """The numbers of the first record of the event, of its records of these kinds, and of its newest record.
+
+        There are at most ``MOST_SEQS``.
+        """
         found = [seq for kind, seq in self._records if kind is EventBegin or (kinds is not None and kind in kinds)]
         newest = self._records[-1][1]
         if newest not in found[-1:]:
@@ -136,19 +139,19 @@ class CurrentEvent:
     def _end(self, _record: EventEnd) -> None:
         self.name, self.detail = "", _NO_DETAIL
 
-    def _see_decision(self, record: DecisionRecord) -> None:
+    def _add_decision(self, record: DecisionRecord) -> None:
         columns = (record.topics, record.partitions, record.leaders, record.isrs, record.unclean)
         for topic, number, leader, isr, unclean in zip(*columns, strict=True):
-            self._decided[TopicPartition(topic, number)] = Decided(leader, tuple(isr), unclean)
+            self._decided[TopicPartition(topic, number)] = ElectionDecision(leader, tuple(isr), unclean)
 
-    def _see_write(self, record: ZkWriteRecord) -> None:
+    def _add_write(self, record: ZkWriteRecord) -> None:
         for path, result, version in zip(record.paths, record.results, record.versions, strict=True):
             match = _state_path(path) if result == "ok" and version >= 0 else None
             if match is not None:
                 self._written[TopicPartition(match[1], int(match[2]))].add(version)
 
     def changes(self, record: Record, state: ClusterState) -> Sequence[LeadershipChange]:
-        """The leaderships of ``state`` that this record changes; one that is read for the first time is no change."""
+        """The leaderships of ``state`` that the record changes. The first reading of a leadership is no change."""
         if not isinstance(record, LeadershipRecord):
             return ()
         found: list[LeadershipChange] = []
@@ -164,8 +167,8 @@ class CurrentEvent:
                 found.append(LeadershipChange(tp, before, after, is_ours, self._decision(tp, after)))
         return found
 
-    def _decision(self, tp: TopicPartition, after: LeaderAndIsr) -> Decided | None:
-        """The decision that this is the result of; it explains one change, not the next one as well."""
+    def _decision(self, tp: TopicPartition, after: LeaderAndIsr) -> ElectionDecision | None:
+        """Remove and return the decision that led to this leadership. It explains one change only."""
         decided = self._decided.get(tp)
         if decided is None or (decided.leader, decided.isr) != (after.leader, after.isr):
             return None

@@ -1,6 +1,6 @@
 """Invariants of elections and ISR changes: each write of a state znode against the one before it. Pure.
 
-What is compared is worked out once per record (``OwnWrites``) and shared by the rules.
+The changes are computed once per record (``CurrentEvent.changes``) and shared by the rules.
 """
 
 from abc import abstractmethod
@@ -9,59 +9,59 @@ from typing import Final
 
 from controllerd.core.model import NO_LEADER, LeaderRecoveryState, TopicPartition
 from controllerd.record.records import DecisionRecord, LeadershipRecord
-from controllerd.record.rules.base import Entry, Evidence, LeadershipChange, Rule
+from controllerd.record.rules.base import CheckedRecord, Evidence, LeadershipChange, Rule
 from controllerd.record.state import ClusterState, FoldedPartition
 
 ALTER_PARTITION: Final = "AlterPartitionReceived"
-_AMONG_THE_LIVE: Final = frozenset({"Preferred", "ControlledShutdown", "Relieve"})
+_FROM_LIVE_ISR: Final = frozenset({"Preferred", "ControlledShutdown", "Relieve"})
 
 
-class OwnChanges(Rule):
-    """Base of rules about single writes of ours whose predecessor is known for certain."""
+class _OwnWriteRule(Rule):
+    """Base of the rules about single writes of this controller whose previous state is known."""
 
     kinds = frozenset({LeadershipRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        for change in entry.changes:
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        for change in checked.changes:
             before, after = change.before, change.after
             is_next = before is None or after.partition_epoch == before.partition_epoch + 1
             if change.is_ours and is_next:
-                yield from self.judge(change, entry)
+                yield from self.evidence(change, checked)
 
     @abstractmethod
-    def judge(self, change: LeadershipChange, entry: Entry, /) -> Iterator[str | Evidence]:
-        """Evidence against one write."""
+    def evidence(self, change: LeadershipChange, checked: CheckedRecord, /) -> Iterator[str | Evidence]:
+        """The evidence against one write."""
 
 
-class IsrIsAssigned(OwnChanges):
-    """A member without a replica would be waited for in vain, and could be elected."""
+class IsrIsAssigned(_OwnWriteRule):
+    """The leader would wait for a member without a replica, and the controller could elect it."""
 
     id = "I-07"
-    title = "who comes into an ISR is a replica of the partition"
+    title = "a broker that joins an ISR is a replica of the partition"
     severity = "error"
-    question = "Was the topic reassigned by somebody else while the ISR was written?"
+    question = "Was the topic reassigned by another program while the ISR was written?"
 
-    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str | Evidence]:
-        """New members against the assignment."""
-        known = entry.state.partition(change.tp)
+    def evidence(self, change: LeadershipChange, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        """Compares new members with the assignment."""
+        known = checked.state.partition(change.tp)
         if known is None:
             return
         before = change.before.isr if change.before is not None else ()
-        strangers = [b for b in change.after.isr if b not in known.assignment.replicas and b not in before]
-        if strangers:
-            yield f"{change.tp}: {strangers} are in the ISR, the replicas are {list(known.assignment.replicas)}"
+        unassigned = [b for b in change.after.isr if b not in known.assignment.replicas and b not in before]
+        if unassigned:
+            yield f"{change.tp}: {unassigned} are in the ISR, but the replicas are {list(known.assignment.replicas)}"
 
 
-class UncleanIsDecided(OwnChanges):
-    """A leader from outside the ISR loses records: never without saying so."""
+class UncleanLeaderIsDecided(_OwnWriteRule):
+    """A leader from outside the ISR loses records, so the election must be recorded as unclean."""
 
     id = "I-14"
-    title = "a leader that was not in the ISR was decided on as unclean, and is alone in the ISR"
+    title = "a leader from outside the ISR was elected as unclean, and is the only member of the ISR"
     severity = "critical"
-    question = "Which acknowledged records did the new leader lack, and who allowed an unclean election?"
+    question = "Which acknowledged records did the new leader lack, and which setting allowed an unclean election?"
 
-    def judge(self, change: LeadershipChange, _entry: Entry) -> Iterator[str | Evidence]:
-        """A leader that the write before did not have in its ISR."""
+    def evidence(self, change: LeadershipChange, _checked: CheckedRecord) -> Iterator[str | Evidence]:
+        """Compares the leader with the ISR before the write."""
         after = change.after
         if change.before is None or after.leader == NO_LEADER or after.leader in change.before.isr:
             return
@@ -72,80 +72,83 @@ class UncleanIsDecided(OwnChanges):
 
 
 class FirstEligibleLeads(Rule):
-    """The order of the assignment is what an operator balanced the cluster by."""
+    """The order of the assignment is how an operator balances the cluster."""
 
     id = "I-15"
     title = "a clean election takes the first eligible replica in the order of the assignment"
     severity = "warning"
-    question = "Why was the preferred order passed over, and is the load out of balance now?"
+    question = "Why was the preferred order not followed, and is the load imbalanced now?"
     kinds = frozenset({DecisionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        if isinstance(entry.record, DecisionRecord):
-            for index, unclean in enumerate(entry.record.unclean):
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        if isinstance(checked.record, DecisionRecord):
+            for index, unclean in enumerate(checked.record.unclean):
                 if not unclean:
-                    yield from self._judge(entry.record, index, entry)
+                    yield from self._judge(checked.record, index, checked)
 
-    def _judge(self, record: DecisionRecord, index: int, entry: Entry) -> Iterator[str | Evidence]:
+    def _judge(self, record: DecisionRecord, index: int, checked: CheckedRecord) -> Iterator[str | Evidence]:
         tp = TopicPartition(record.topics[index], record.partitions[index])
-        known = entry.state.partition(tp)
+        known = checked.state.partition(tp)
         if known is None:
             return
-        eligible = _eligible(tp, known, record.strategy, record.isrs[index], entry.state)
+        eligible = _eligible(tp, known, record.strategy, record.isrs[index], checked.state)
         replicas = known.assignment.replicas
         candidates = replicas[:1] if record.strategy == "Preferred" else replicas
         first = next((broker for broker in candidates if eligible is None or broker in eligible), None)
         if eligible is not None and first != record.leaders[index]:
-            yield f"{tp}: {record.strategy} took {record.leaders[index]}, first in {list(replicas)} is {first}"
+            yield f"{tp}: {record.strategy} elected {record.leaders[index]}, the first in {list(replicas)} is {first}"
 
 
 def _eligible(
     tp: TopicPartition, known: FoldedPartition, strategy: str, isr: Sequence[int], state: ClusterState
 ) -> set[int] | None:
-    """The replicas that could be elected, None if no record says it: after Offline the ISR has only live members."""
+    """The replicas that could be elected; None if the log does not show them.
+
+    ``isr`` is that of the decision. An election with the strategy ``Offline`` keeps only live brokers in it.
+    """
     if strategy == "Offline":
         return set(isr)
-    if strategy not in _AMONG_THE_LIVE:
+    if strategy not in _FROM_LIVE_ISR:
         return None
-    relieved = known.leadership.leader if known.leadership is not None and strategy == "Relieve" else None
+    replaced = known.leadership.leader if known.leadership is not None and strategy == "Relieve" else None
     failed = {broker for broker, dirs in state.offline_dirs.items() if tp in dirs}
-    return (set(isr) & state.live) - failed - {relieved}
+    return (set(isr) & state.live) - failed - {replaced}
 
 
-class LeaderAsksForIsr(OwnChanges):
-    """KAFKA-9672: who does not lead cannot know who is in sync."""
+class OnlyLeaderAltersIsr(_OwnWriteRule):
+    """KAFKA-9672: only the leader knows which replicas are in sync."""
 
     id = "I-32"
-    title = "AlterPartition changes only what its sender leads, and not the leader"
+    title = "AlterPartition changes only partitions that its sender leads, and not their leader"
     severity = "critical"
-    question = "Who changed the ISR of a partition that it does not lead, and what did the leader know?"
+    question = "Which broker changed the ISR of a partition that it does not lead, and what did the leader know?"
 
-    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str | Evidence]:
-        """A write that is no election, in the event of a request."""
-        if entry.event != ALTER_PARTITION or change.decided is not None or change.before is None:
+    def evidence(self, change: LeadershipChange, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        """Checks the writes of an AlterPartition event that are no elections."""
+        if checked.event != ALTER_PARTITION or change.decided is not None or change.before is None:
             return
         leader = change.before.leader
         if change.after.leader != leader:
             yield f"{change.tp}: the leader {leader} became {change.after.leader}"
-        elif entry.detail.get("broker", leader) != leader:
-            yield f"{change.tp} is led by {leader}, the ISR was asked for by {entry.detail['broker']}"
+        elif checked.detail.get("broker", leader) != leader:
+            yield f"{change.tp} is led by {leader}, but the ISR was requested by {checked.detail['broker']}"
 
 
-class RecoveryIsEarned(OwnChanges):
-    """KIP-704: only the leader knows when it has recovered."""
+class LeaderEndsRecovery(_OwnWriteRule):
+    """KIP-704: only the leader knows when its recovery has ended."""
 
     id = "I-33"
-    title = "a partition recovers after an unclean election, until its leader says that it has"
+    title = "a partition is recovering after an unclean election until its leader reports the end of the recovery"
     severity = "error"
-    question = "Did the leader finish its recovery, or are clients reading what may still be cut off?"
+    question = "Did the leader finish its recovery, or do clients read records that may still be truncated?"
 
-    def judge(self, change: LeadershipChange, entry: Entry) -> Iterator[str | Evidence]:
-        """A write that changes the recovery state."""
+    def evidence(self, change: LeadershipChange, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        """Checks the writes that change the recovery state."""
         before = LeaderRecoveryState.RECOVERED if change.before is None else change.before.recovery_state
         if change.after.recovery_state == before:
             return
-        by_leader = entry.event == ALTER_PARTITION and change.decided is None
+        by_leader = checked.event == ALTER_PARTITION and change.decided is None
         if before is LeaderRecoveryState.RECOVERING and not by_leader:
-            yield f"{change.tp} has recovered, and its leader never said so"
+            yield f"{change.tp} has recovered, but its leader never reported it"
         elif before is LeaderRecoveryState.RECOVERED and (change.decided is None or not change.decided.unclean):
             yield f"{change.tp} recovers without an unclean election"

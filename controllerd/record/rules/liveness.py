@@ -1,4 +1,4 @@
-"""States that must not last: no leader, or a request that waits, though nothing is in its way. Pure."""
+"""Invariants about states that must not last: a missing leader, or work that waits without a reason. Pure."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -13,20 +13,20 @@ from controllerd.record.records import (
     SnapshotEnd,
     TermRecord,
 )
-from controllerd.record.rules.base import Entry, Evidence, Rule
+from controllerd.record.rules.base import CheckedRecord, Evidence, Rule
 from controllerd.record.state import ClusterState, FoldedPartition
 
 LONGEST_NS: Final = 36_000_000_000
 """Twice the session timeout of 18 s."""
 _TOPIC: Final = "/brokers/topics/"
-_LOOK_EVERY_NS: Final = LONGEST_NS // 6
+_CHECK_INTERVAL_NS: Final = LONGEST_NS // 6
 
 
 class LeaderlessPartitionsAreLed(Rule):
-    """Liveness, within a term and a session: a controller without ZooKeeper can elect no leader.
+    """Liveness within a term and a session: a controller without ZooKeeper can elect no leader.
 
-    Only ends of events are looked at, and not each of them: in between much is half done, and there may be very many
-    partitions without a leader whose ISRs are dead.
+    The rule checks only at ends of events, because within an event much is half done. It does not check at each end,
+    because very many partitions may be without a leader while their ISRs are dead.
     """
 
     id = "I-34"
@@ -37,27 +37,27 @@ class LeaderlessPartitionsAreLed(Rule):
 
     def __init__(self) -> None:
         self._leaderless: dict[TopicPartition, int | None] = {}
-        """Since when it could have been led; None: it could not when we looked last."""
-        self._looked_ns = 0
+        """The time since which a leader could be elected; None if none could at the last check."""
+        self._checked_ns = 0
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record, state = entry.record, entry.state
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record, state, now_ns = checked.record, checked.state, checked.envelope.mono_ns
         if isinstance(record, LeadershipRecord):
-            self._see_leaders(record)
+            self._add_leaders(record)
         elif isinstance(record, BrokersRecord):
             gone = set(map(BrokerId, record.gone))
             self._leaderless |= dict.fromkeys(_led_by(gone, state)) if gone else {}
         elif isinstance(record, SnapshotEnd):
             led = ((tp, known.leadership) for tp, known in state.partitions())
-            unled = [tp for tp, now in led if now is not None and now.leader not in state.brokers]
+            unled = [tp for tp, found in led if found is not None and found.leader not in state.brokers]
             self._leaderless = {tp: self._leaderless.get(tp) for tp in unled}
         elif isinstance(record, SessionRecord | TermRecord):
-            self._leaderless = dict.fromkeys(self._leaderless)
-        elif state.controller_epoch and self._leaderless and entry.envelope.mono_ns - self._looked_ns >= _LOOK_EVERY_NS:
-            self._looked_ns = entry.envelope.mono_ns
-            yield from self._look(state, entry.envelope.mono_ns)
+            self._leaderless = dict.fromkeys(self._leaderless)  # the time counts anew from the next check on
+        elif state.controller_epoch and self._leaderless and now_ns - self._checked_ns >= _CHECK_INTERVAL_NS:
+            self._checked_ns = now_ns
+            yield from self._check_all(state, now_ns)
 
-    def _see_leaders(self, record: LeadershipRecord) -> None:
+    def _add_leaders(self, record: LeadershipRecord) -> None:
         for topic, number, leader in zip(record.topics, record.partitions, record.leaders, strict=True):
             tp = TopicPartition(topic, number)
             if leader == NO_LEADER:
@@ -65,7 +65,7 @@ class LeaderlessPartitionsAreLed(Rule):
             else:
                 self._leaderless.pop(tp, None)
 
-    def _look(self, state: ClusterState, now_ns: int) -> Iterator[str | Evidence]:
+    def _check_all(self, state: ClusterState, now_ns: int) -> Iterator[str | Evidence]:
         for tp in list(self._leaderless):
             known = state.partition(tp)
             if known is None or known.leadership is None:
@@ -82,23 +82,23 @@ class LeaderlessPartitionsAreLed(Rule):
                 yield f"{tp} had no leader for {(now_ns - since) / 1e9:.0f} s, though {candidates} could lead it"
 
 
-class RequestsGoOn(Rule):
-    """A request that can be carried out is carried out; one that has to wait has a reason."""
+class WorkMakesProgress(Rule):
+    """A request that can be completed is completed. A request that must wait has a reason."""
 
     id = "I-35"
-    title = "a deletion or a reassignment that nothing holds up goes on within 36 s"
+    title = "a deletion or a reassignment that nothing blocks continues within 36 s"
     severity = "warning"
-    question = "What does it wait for, now that nothing stands in its way any more?"
+    question = "What does it wait for, although nothing blocks it?"
     kinds = frozenset({AssignmentRecord, EventEnd, SessionRecord, SnapshotEnd, TermRecord})
 
     def __init__(self) -> None:
         self._moving: set[TopicPartition] = set()
         self._since: dict[str, int] = {}
-        """Since when each could have gone on, by what is to be said of it."""
-        self._looked_ns = 0
+        """The time since which each one could continue, by its evidence text."""
+        self._checked_ns = 0
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record, state, now_ns = entry.record, entry.state, entry.envelope.mono_ns
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record, state, now_ns = checked.record, checked.state, checked.envelope.mono_ns
         if isinstance(record, AssignmentRecord):
             columns = (record.topics, record.partitions, record.adding, record.removing)
             for topic, number, adding, removing in zip(*columns, strict=True):
@@ -108,16 +108,16 @@ class RequestsGoOn(Rule):
             self._moving = {tp for tp, known in state.partitions() if known.assignment.is_being_reassigned}
         elif isinstance(record, SessionRecord | TermRecord):
             self._since.clear()
-        elif now_ns - self._looked_ns >= _LOOK_EVERY_NS and state.controller_epoch:
-            self._looked_ns = now_ns
-            yield from self._look(state, now_ns)
+        elif now_ns - self._checked_ns >= _CHECK_INTERVAL_NS and state.controller_epoch:
+            self._checked_ns = now_ns
+            yield from self._check_all(state, now_ns)
 
-    def _look(self, state: ClusterState, now_ns: int) -> Iterator[str]:
+    def _check_all(self, state: ClusterState, now_ns: int) -> Iterator[str]:
         could = [*self._ready_reassignments(state), *_ready_deletions(state)]
         self._since = {what: self._since.get(what, now_ns) for what in could}
         for what, since in self._since.items():
             if now_ns - since > LONGEST_NS:
-                self._since[what] = now_ns
+                self._since[what] = now_ns  # reported again only after as long a time
                 yield f"{what} for {(now_ns - since) / 1e9:.0f} s"
 
     def _ready_reassignments(self, state: ClusterState) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _can_complete(tp: TopicPartition, known: FoldedPartition, state: ClusterStat
     leadership, target = known.leadership, set(known.assignment.target)
     if leadership is None or leadership.leader not in state.live or tp.topic in state.deletions:
         return False
-    if _is_left_alone(tp, state) or any(tp in state.offline_dirs.get(broker, ()) for broker in target):
+    if _is_quarantined(tp, state) or any(tp in state.offline_dirs.get(broker, ()) for broker in target):
         return False
     return target <= set(leadership.isr) and target <= state.live
 
@@ -149,9 +149,9 @@ def _ready_deletions(state: ClusterState) -> Iterator[str]:
             continue
         left = [replica for known in topic.partitions.values() for replica in known.replica_states.values()]
         if not deletion.is_started:
-            yield f"the deletion of {name} was not begun, though nothing is said to hold it up,"
+            yield f"the deletion of {name} was not begun, though nothing blocks it,"
         elif all(replica is ReplicaState.DELETION_SUCCESSFUL for replica in left):
-            yield f"the deletion of {name} was not ended, though all its replicas are gone,"
+            yield f"the deletion of {name} was not completed, though all its replicas are deleted,"
 
 
 def _led_by(gone: Collection[BrokerId], state: ClusterState) -> Iterator[TopicPartition]:
@@ -161,14 +161,14 @@ def _led_by(gone: Collection[BrokerId], state: ClusterState) -> Iterator[TopicPa
 
 
 def _candidates(tp: TopicPartition, leadership: LeaderAndIsr, state: ClusterState) -> list[BrokerId]:
-    """The ISR members that could lead it now; none where it is led, doomed, or in quarantine."""
-    if leadership.leader in state.brokers or tp.topic in state.deletions or _is_left_alone(tp, state):
+    """The ISR members that could lead now; none if the partition is led, is being deleted, or is in quarantine."""
+    if leadership.leader in state.brokers or tp.topic in state.deletions or _is_quarantined(tp, state):
         return []
     live = state.live
     return [broker for broker in leadership.isr if broker in live and tp not in state.offline_dirs.get(broker, ())]
 
 
-def _is_left_alone(tp: TopicPartition, state: ClusterState) -> bool:
-    """Whether one of its znodes is in quarantine."""
+def _is_quarantined(tp: TopicPartition, state: ClusterState) -> bool:
+    """Whether a znode of the partition is in quarantine."""
     topic = _TOPIC + tp.topic
     return not state.quarantine.keys().isdisjoint((topic, f"{topic}/partitions/{tp.partition}", tp.state_path))

@@ -1,4 +1,4 @@
-"""Invariants of what others rely on: blocks of producer ids, and that changes in ZooKeeper are noticed. Pure."""
+"""Invariants of producer id blocks, and of the watches on ZooKeeper. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import Final, NamedTuple
 
 from controllerd.record.envelope import Envelope
 from controllerd.record.records import AlarmRecord, EventBegin, ReplyRecord, ZkWriteRecord
-from controllerd.record.rules.base import Entry, Evidence, Rule
+from controllerd.record.rules.base import CheckedRecord, Evidence, Rule
 
 _ALLOCATION: Final = "AllocateProducerIds"
 _BLOCK_PATH: Final = "/latest_producer_id_block"
 _block: Final = re.compile(r"start\W+(\d+)\W+length\W+([1-9]\d*)").search
-"""In the summary of a reply, whatever the level of the log."""
+"""Finds the block in the summary of a reply, which every level of the log has."""
 
 
 class _Write(NamedTuple):
-    """When the last block was written, over which version of the znode, and which it has since."""
+    """The write of a block: its zxid, and the version of the znode before and after it."""
 
     zxid: int
     expected: int
@@ -33,9 +33,10 @@ class _Block(NamedTuple):
 
 
 class ProducerIdsAreDisjoint(Rule):
-    """KIP-730: who has the id of another producer is taken for it, and its records for repeated ones.
+    """KIP-730: if two producers have one id, brokers drop records of one as duplicates of the other.
 
-    Only blocks of which one was written over the other are compared: in between, another write may have begun anew.
+    Only two blocks of successive writes are compared: between others, a write of another program may have reset the
+    blocks.
     """
 
     id = "I-39"
@@ -49,8 +50,8 @@ class ProducerIdsAreDisjoint(Rule):
         self._written: dict[tuple[int, str], _Write] = {}
         self._blocks: list[_Block] = []
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record, envelope = entry.record, entry.envelope
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record, envelope = checked.record, checked.envelope
         log = (envelope.node, envelope.boot)
         if isinstance(record, EventBegin):
             self._written.pop(log, None)
@@ -59,14 +60,14 @@ class ProducerIdsAreDisjoint(Rule):
                 at = record.paths.index(_BLOCK_PATH)
                 self._written[log] = _Write(record.zxid, record.expected[at], record.versions[at])
         elif isinstance(record, ReplyRecord) and record.name == _ALLOCATION:
-            yield from self._see_reply(record, self._written.get(log), envelope)
+            yield from self._add_reply(record, self._written.get(log), envelope)
 
-    def _see_reply(self, record: ReplyRecord, write: _Write | None, at: Envelope) -> Iterator[str]:
+    def _add_reply(self, record: ReplyRecord, write: _Write | None, at: Envelope) -> Iterator[str]:
         match = _block(record.summary)
         if match is None:
             return
         if write is None:
-            yield f"the block from {match[1]} on was handed out and not written"
+            yield f"the block from {match[1]} on was allocated and not written"
         else:
             self._blocks.append(_Block(write, int(match[1]), int(match[2]), at))
 
@@ -80,17 +81,17 @@ class ProducerIdsAreDisjoint(Rule):
 
 
 class WatchesAreFollowed(Rule):
-    """KAFKA-1387: a watch that is lost is found out hours later, by the decision that rests on the old state."""
+    """KAFKA-1387: a lost watch goes unnoticed for hours, until a decision rests on the old state."""
 
     id = "I-36"
-    title = "what is watched in ZooKeeper is looked at when it changes: the comparison finds nothing"
+    title = "the controller reads every watched znode that changes, so that the comparison finds no difference"
     severity = "error"
-    question = "Since when is the picture of this znode wrong, and what was decided by it?"
+    question = "Since when is the known state of this znode wrong, and which decisions rest on it?"
     kinds = frozenset({AlarmRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record = entry.record
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record = checked.record
         if not isinstance(record, AlarmRecord) or record.what != "picture differs from ZooKeeper":
             return
-        if not record.detail.endswith("/state"):  # which others write without a word, and nobody watches
-            yield f"{record.detail} was changed, and nobody looked at it"
+        if not record.detail.endswith("/state"):  # brokers write state znodes too, and these have no watch
+            yield f"{record.detail} was changed, and the controller did not read it"

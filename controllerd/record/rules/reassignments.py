@@ -1,6 +1,7 @@
-"""Invariants of reassignments: which replicas a partition may get and lose, and at which step. Pure.
+"""Invariants of reassignments: the replicas that a partition may gain and lose at each step. Pure.
 
-The lists are worked out here anew, from what was there before, so that a mistake in the algebra is not shared.
+The expected lists are computed here from the previous assignment, independently of ``core``, so that a mistake there is
+not repeated here.
 """
 
 from collections import defaultdict
@@ -16,7 +17,7 @@ from controllerd.record.records import (
     ReassignmentRecord,
     ZkWriteRecord,
 )
-from controllerd.record.rules.base import Entry, Evidence, Rule
+from controllerd.record.rules.base import CheckedRecord, Evidence, Rule
 
 _TOPIC: Final = "/brokers/topics/"
 
@@ -29,20 +30,20 @@ def _rows(record: AssignmentRecord) -> Iterator[tuple[TopicPartition, ReplicaAss
 
 
 class ReassignmentsKeepTheirSteps(Rule):
-    """KAFKA-9672, KAFKA-1170: who is let go is out of sync before, and who comes was said to come."""
+    """KAFKA-9672, KAFKA-1170: a replica is added before it serves, and leaves the ISR before it is removed."""
 
     id = "I-16"
-    title = "a reassignment only adds; an override or a cancellation drops what was being added, the end what goes"
+    title = "a reassignment adds; an override or cancellation drops the added replicas, the completion the removed ones"
     severity = "critical"
-    question = "Was a replica given up before its successor was in sync?"
+    question = "Was a replica removed before its successor was in sync?"
     kinds = frozenset({EventBegin, ReassignmentRecord, AssignmentRecord})
 
     def __init__(self) -> None:
         self._steps: defaultdict[TopicPartition, set[str]] = defaultdict(set)
         self._seen: set[tuple[TopicPartition, ReplicaAssignment]] = set()
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record = entry.record
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record = checked.record
         if isinstance(record, EventBegin):
             self._steps.clear()
             self._seen.clear()
@@ -52,7 +53,7 @@ class ReassignmentsKeepTheirSteps(Rule):
         elif isinstance(record, AssignmentRecord) and self._steps:
             latest: dict[TopicPartition, ReplicaAssignment] = {}
             for tp, after in _rows(record):
-                known = entry.state.partition(tp)
+                known = checked.state.partition(tp)
                 if known is not None and tp in self._steps:
                     isr = known.leadership.isr if known.leadership is not None else None
                     yield from self._judge(tp, latest.get(tp, known.assignment), after, isr)
@@ -64,7 +65,7 @@ class ReassignmentsKeepTheirSteps(Rule):
         if before == after:
             return
         steps, may_end = "/".join(sorted(self._steps[tp])), "completing" in self._steps[tp]
-        is_back = (tp, after) in self._seen  # held back: what was begun in this event is undone
+        is_back = (tp, after) in self._seen  # the reassignment was begun in this event and is undone
         self._seen.add((tp, before))
         if is_back:
             return
@@ -80,13 +81,13 @@ class ReassignmentsKeepTheirSteps(Rule):
                 yield f"{tp} was completed while {sorted(late)} were not in the ISR {list(isr)}"
 
 
-class OnlyWhatWasAskedForChanges(Rule):
-    """A topic znode holds all partitions of a topic: writing one must not change another."""
+class OnlyReassignedPartitionsChange(Rule):
+    """A topic znode has all partitions of a topic. A write for one partition must not change another."""
 
     id = "I-17"
-    title = "where we wrote a topic, the assignments that changed are of partitions that were being reassigned"
+    title = "a write of a topic znode changes only the assignments of partitions that are being reassigned"
     severity = "error"
-    question = "Who asked for the other change in this topic znode, and is it what the operator wants?"
+    question = "Who requested the other change in this topic znode, and does the operator want it?"
     kinds = frozenset({EventBegin, EventEnd, ReassignmentRecord, AssignmentRecord, AlarmRecord, ZkWriteRecord})
 
     def __init__(self) -> None:
@@ -95,8 +96,8 @@ class OnlyWhatWasAskedForChanges(Rule):
         self._changed: set[TopicPartition] = set()
         self._written: set[str] = set()
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record = entry.record
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record = checked.record
         if isinstance(record, EventBegin):
             for collection in (self._explained, self._foreign, self._changed, self._written):
                 collection.clear()
@@ -106,23 +107,23 @@ class OnlyWhatWasAskedForChanges(Rule):
             if record.what == "assignment changed by somebody else":
                 self._foreign.append(record.detail)
         elif isinstance(record, ZkWriteRecord):
-            self._see_write(record)
+            self._add_write(record)
         elif isinstance(record, AssignmentRecord):
-            self._see_assignments(record, entry)
-        else:
+            self._add_assignments(record, checked)
+        else:  # the event has ended
             yield from self._judge()
 
-    def _see_write(self, record: ZkWriteRecord) -> None:
+    def _add_write(self, record: ZkWriteRecord) -> None:
         for operation, path, result in zip(record.operations, record.paths, record.results, strict=True):
             name = path.removeprefix(_TOPIC)
             if operation == "setData" and result == "ok" and name != path and "/" not in name:
                 self._written.add(name)
 
-    def _see_assignments(self, record: AssignmentRecord, entry: Entry) -> None:
+    def _add_assignments(self, record: AssignmentRecord, checked: CheckedRecord) -> None:
         for tp, after in _rows(record):
-            known = entry.state.partition(tp)
+            known = checked.state.partition(tp)
             if known is None or any(broker in OUR_IDS for broker in known.assignment.replicas):
-                continue  # new, or a replica of ours that is replaced
+                continue  # a new partition, or a replica on controllerd that is replaced
             if known.assignment != after:
                 self._changed.add(tp)
 

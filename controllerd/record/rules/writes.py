@@ -1,4 +1,4 @@
-"""Invariants of the role and of what is written to ZooKeeper. Pure."""
+"""Invariants of the role and of the writes to ZooKeeper. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,7 +14,7 @@ from controllerd.record.records import (
     TopicsRecord,
     ZkWriteRecord,
 )
-from controllerd.record.rules.base import Entry, Evidence, Rule
+from controllerd.record.rules.base import CheckedRecord, Evidence, Rule
 from controllerd.record.rules.leaderships import ALTER_PARTITION
 
 _ELECTION_PATHS: Final = frozenset({"/controller", "/controller_epoch"})
@@ -32,12 +32,12 @@ _PERSISTENT: Final = frozenset({
 
 
 class OneTermPerEpoch(Rule):
-    """Two terms with one epoch would both pass the fence."""
+    """Two terms with the same epoch would both pass the fence."""
 
     id = "I-01"
     title = "a controller epoch is won once, and each is higher than those before it"
     severity = "critical"
-    question = "Who else won this epoch, and was /controller_epoch written or restored by hand?"
+    question = "Which other controller won this epoch, and was /controller_epoch written or restored by hand?"
     across_nodes = True
     kinds = frozenset({TermRecord})
 
@@ -45,13 +45,13 @@ class OneTermPerEpoch(Rule):
         self._won: dict[int, str] = {}
         self._last: dict[int, int] = {}
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record, node = entry.record, entry.envelope.node
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record, node = checked.record, checked.envelope.node
         if not isinstance(record, TermRecord) or record.change not in ("elected", "renewed"):
             return
         epoch, last = record.controller_epoch, self._last.get(node, 0)
         if record.change == "renewed" and epoch == last:
-            return  # the end of the old term, said before the new one is won
+            return  # the end of the old term, recorded before the new one is won
         if epoch in self._won:
             yield f"epoch {epoch} was won by node {node} and before by {self._won[epoch]}"
         elif epoch < last:
@@ -61,20 +61,20 @@ class OneTermPerEpoch(Rule):
 
 
 class WritesAreFenced(Rule):
-    """The fence is what makes a deposed controller harmless."""
+    """The fence makes a deposed controller harmless."""
 
     id = "I-02"
     title = "every write demands the version of /controller_epoch that this term won"
     severity = "critical"
-    question = "Which code wrote without the fence of its term, and had somebody else been elected by then?"
+    question = "Which code wrote without the fence of its term, and had another controller been elected by then?"
     kinds = frozenset({TermRecord, SnapshotBegin, ZkWriteRecord})
-    sees_pictures = True
+    checks_snapshot_rows = True
 
     def __init__(self) -> None:
         self._version = -1
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record = entry.record
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record = checked.record
         if isinstance(record, TermRecord):
             if record.change in TERM_BEGINS:
                 self._version = record.epoch_zk_version
@@ -95,8 +95,9 @@ class WritesAreFenced(Rule):
 
 
 def _may_be_unfenced(operation: str, path: str) -> bool:
-    """The election, the end of controllerd's own registration, and the creation of missing persistent parents.
+    """Whether a write needs no fence.
 
+    It needs none in the election, to delete controllerd's own registration, and to create missing persistent parents.
     Brokers create these parents as well. An ephemeral registration is deleted by the election that
     takes the role, or by its own session, which no other instance has.
     """
@@ -106,20 +107,20 @@ def _may_be_unfenced(operation: str, path: str) -> bool:
 
 
 class FencingHolds(Rule):
-    """The theorem that the fence is there for."""
+    """The property that the fence provides."""
 
     id = "I-04"
-    title = "in the order of ZooKeeper no write of an older epoch succeeds after one of a newer"
+    title = "in the order of ZooKeeper, no write of an older epoch succeeds after one of a newer epoch"
     severity = "critical"
-    question = "How could a deposed controller still write: was /controller_epoch deleted, or ZooKeeper restored?"
+    question = "How could a deposed controller write: was /controller_epoch deleted, or ZooKeeper restored?"
     across_nodes = True
     kinds = frozenset({ZkWriteRecord})
 
     def __init__(self) -> None:
         self._spans: dict[int, tuple[int, int]] = {}
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record, epoch = entry.record, entry.envelope.epoch
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record, epoch = checked.record, checked.envelope.epoch
         if isinstance(record, ZkWriteRecord) and record.fence >= 0 and epoch and record.zxid and "ok" in record.results:
             first, last = self._spans.get(epoch, (record.zxid, record.zxid))
             self._spans[epoch] = min(first, record.zxid), max(last, record.zxid)
@@ -135,42 +136,42 @@ class FencingHolds(Rule):
 
 
 class IsrIsNeverEmpty(Rule):
-    """An empty ISR has forgotten who holds the data."""
+    """An empty ISR does not say which replica has the data."""
 
     id = "I-06"
     title = "no ISR that is decided on or written is empty"
     severity = "critical"
-    question = "Which replica has the data of this partition, now that its ISR names nobody?"
+    question = "Which replica has the data of this partition, now that its ISR is empty?"
     kinds = frozenset({LeadershipRecord, DecisionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        for tp, _, isr in _intended(entry):
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        for tp, _, isr in _intended(checked):
             if not isr:
                 yield f"{tp} has an empty ISR"
 
 
 class IsrGrowsByLiveBrokers(Rule):
-    """KIP-841: a broker that is going away must not become a candidate for leader."""
+    """KIP-841: a broker that is shutting down must not become a candidate for leader."""
 
     id = "I-08"
     title = "a broker that AlterPartition adds to an ISR is live and not shutting down"
     severity = "error"
-    question = "Was the broker that came into the ISR on its way out, and is it a candidate for leader now?"
+    question = "Was the broker that joined the ISR shutting down, and is it a candidate for leader now?"
     kinds = frozenset({LeadershipRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        if entry.event != ALTER_PARTITION:
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        if checked.event != ALTER_PARTITION:
             return
-        for change in entry.changes:
+        for change in checked.changes:
             if change.before is None:
                 continue
-            added = set(change.after.isr) - set(change.before.isr) - entry.state.live
+            added = set(change.after.isr) - set(change.before.isr) - checked.state.live
             if added:
-                yield f"{change.tp}: brokers {sorted(added)} came into the ISR and are not live"
+                yield f"{change.tp}: brokers {sorted(added)} joined the ISR and are not live"
 
 
 class LeaderIsInIsr(Rule):
-    """LeaderInIsr of the TLA+ models."""
+    """The invariant ``LeaderInIsr`` of Kafka's TLA+ models."""
 
     id = "I-09"
     title = "a leader that is decided on or written is in its ISR, or there is none"
@@ -178,84 +179,84 @@ class LeaderIsInIsr(Rule):
     question = "Does the leader have every acknowledged record, though it is not in sync?"
     kinds = frozenset({LeadershipRecord, DecisionRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        for tp, leader, isr in _intended(entry):
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        for tp, leader, isr in _intended(checked):
             if leader != NO_LEADER and isr and leader not in isr:
                 yield f"{tp} has the leader {leader} and the ISR {list(isr)}"
 
 
-def _intended(entry: Entry) -> Iterator[tuple[TopicPartition, int, Sequence[int]]]:
-    """Leader and ISR of what we decide and write; what is found broken in ZooKeeper is not our doing."""
-    record = entry.record
+def _intended(checked: CheckedRecord) -> Iterator[tuple[TopicPartition, int, Sequence[int]]]:
+    """The leaders and ISRs that this controller decided on or wrote, and not those that it read from ZooKeeper."""
+    record = checked.record
     if isinstance(record, DecisionRecord):
         columns = (record.topics, record.partitions, record.leaders, record.isrs)
         for topic, number, leader, isr in zip(*columns, strict=True):
             yield TopicPartition(topic, number), leader, isr
-    for change in entry.changes:
+    for change in checked.changes:
         if change.is_ours:
             yield change.tp, change.after.leader, change.after.isr
 
 
 class LeaderEpochRises(Rule):
-    """Brokers tell leaderships apart by the leader epoch alone."""
+    """Brokers distinguish leaderships by the leader epoch alone."""
 
     id = "I-12"
     title = "a leader epoch rises with each write of the controller and stays the same in an AlterPartition"
     severity = "critical"
-    question = "Do two leaderships carry one epoch, so that brokers cannot tell them apart?"
+    question = "Do two leaderships have one epoch, so that brokers cannot distinguish them?"
     kinds = frozenset({LeadershipRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        for change in entry.changes:
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        for change in checked.changes:
             before, after = change.before, change.after
             if before is None or after.partition_epoch <= before.partition_epoch:
                 continue
             said = f"{change.tp}: leader epoch {before.leader_epoch} to {after.leader_epoch}"
-            # When a foreign write stands in the way of an AlterPartition, an election in the same event clears it up.
-            asked = entry.event == ALTER_PARTITION and change.decided is None
+            # If a foreign write interferes with an AlterPartition, an election in the same event resolves it.
+            is_requested = checked.event == ALTER_PARTITION and change.decided is None
             if after.leader_epoch < before.leader_epoch:
                 yield f"{said}, which is lower"
-            elif change.is_ours and asked and after.leader_epoch != before.leader_epoch:
+            elif change.is_ours and is_requested and after.leader_epoch != before.leader_epoch:
                 yield f"{said} in an AlterPartition"
-            elif change.is_ours and not asked and after.leader_epoch == before.leader_epoch:
+            elif change.is_ours and not is_requested and after.leader_epoch == before.leader_epoch:
                 yield f"{said} by a write of the controller"
 
 
 class TopicIdStays(Rule):
-    """A topic that changes its id under brokers makes them refuse it (KIP-516)."""
+    """Brokers refuse a topic whose id has changed (KIP-516)."""
 
     id = "I-26"
-    title = "a topic keeps its id for as long as it lives"
+    title = "a topic keeps its id for as long as it exists"
     severity = "critical"
     question = "Was the topic deleted and created anew, and do brokers refuse it because of its id?"
     kinds = frozenset({TopicsRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        if not isinstance(entry.record, TopicsRecord):
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        if not isinstance(checked.record, TopicsRecord):
             return
-        for name, topic_id in zip(entry.record.names, entry.record.ids, strict=True):
-            known = entry.state.topics.get(name)
+        for name, topic_id in zip(checked.record.names, checked.record.ids, strict=True):
+            known = checked.state.topics.get(name)
             if known is not None and known.topic_id is not None and known.topic_id != topic_id:
                 yield f"topic {name} had the id {known.topic_id} and has {topic_id}"
 
 
-class DoubtEndsFirst(Rule):
-    """Decide by what was read, never by hope: an answer that was lost says nothing."""
+class AmbiguousWritesAreResolvedFirst(Rule):
+    """A write whose response was lost must be read back before it is used."""
 
     id = "I-38"
-    title = "a write whose outcome nobody knows is cleared up before anybody is told of its partition"
+    title = "a write with an unknown outcome is read back before a request names its partition"
     severity = "error"
-    question = "Did the write happen, and were brokers told something that is not in ZooKeeper?"
+    question = "Did the write happen, and were brokers sent a state that is not in ZooKeeper?"
     kinds = frozenset({ZkWriteRecord, TermRecord, SnapshotBegin, RequestRecord})
 
     def __init__(self) -> None:
         self._doubtful: set[str] = set()
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record = entry.record
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record = checked.record
         if isinstance(record, ZkWriteRecord):
             if self._doubtful or record.ambiguous:
-                self._see_write(record)
+                self._add_write(record)
         elif not self._doubtful:
             return
         elif isinstance(record, TermRecord | SnapshotBegin):
@@ -264,15 +265,18 @@ class DoubtEndsFirst(Rule):
             for topic, number in zip(record.topics, record.partitions, strict=True):
                 path = f"/brokers/topics/{topic}/partitions/{number}/state"
                 if path in self._doubtful:
-                    yield f"{record.api} names {topic}-{number}, of which nobody knows what was written"
+                    yield f"{record.api} names {topic}-{number}, whose last write has an unknown outcome"
 
-    def _see_write(self, record: ZkWriteRecord) -> None:
+    def _add_write(self, record: ZkWriteRecord) -> None:
         for path, result in zip(record.paths, record.results, strict=True):
-            (self._doubtful.add if record.ambiguous and result == "unknown" else self._doubtful.discard)(path)
+            if record.ambiguous and result == "unknown":
+                self._doubtful.add(path)
+            else:
+                self._doubtful.discard(path)
 
 
 class QuarantineIsRespected(Rule):
-    """A znode that could not be understood must not be overwritten."""
+    """An unreadable znode must not be overwritten."""
 
     id = "I-37"
     title = "a znode in quarantine is not written"
@@ -280,11 +284,11 @@ class QuarantineIsRespected(Rule):
     question = "What did the znode hold before it was overwritten, and does a backup have it?"
     kinds = frozenset({ZkWriteRecord})
 
-    def see(self, entry: Entry) -> Iterator[str | Evidence]:
-        record = entry.record
+    def check(self, checked: CheckedRecord) -> Iterator[str | Evidence]:
+        record = checked.record
         if not isinstance(record, ZkWriteRecord):
             return
         for operation, path, result in zip(record.operations, record.paths, record.results, strict=True):
-            # Deleting is how an operator gets rid of it, by deleting the topic; creating overwrites nothing.
-            if path in entry.state.quarantine and result == "ok" and operation.lower() not in _HARMLESS:
-                yield f"{operation} {path} while in quarantine: {entry.state.quarantine[path]}"
+            # An operator removes it by deleting the topic, and a create overwrites nothing.
+            if path in checked.state.quarantine and result == "ok" and operation.lower() not in _HARMLESS:
+                yield f"{operation} {path} while in quarantine: {checked.state.quarantine[path]}"

@@ -1,4 +1,4 @@
-"""How the page writes things: sizes, durations, moments, commands to copy, and levels of severity."""
+"""The formats of the page: sizes, durations, times, commands to copy, and severities."""
 
 import shlex
 from enum import Enum
@@ -12,15 +12,14 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP: Final = 1024.0
 
 
-class Level(Enum):
-    """Severity, from nothing to do to act now; ``sign`` and ``word`` say the same as the colour."""
+class Severity(Enum):
+    """A severity as the page shows it, from the lowest to the highest: CSS class, sign and word."""
 
-    UNKNOWN = ("unknown", "○", "not known here")
-    GOOD = ("good", "✓", "fine")
-    BUSY = ("busy", "↻", "under way")
-    NOTE = ("busy", "•", "note")
-    WARN = ("warn", "!", "look")
-    BAD = ("bad", "✕", "act")
+    UNKNOWN = ("unknown", "○", "Unknown")
+    OK = ("ok", "✓", "OK")
+    INFO = ("info", "•", "Info")
+    WARNING = ("warning", "!", "Warning")
+    CRITICAL = ("critical", "✕", "Critical")
 
     def __init__(self, css: str, sign: str, word: str) -> None:
         self.css = css
@@ -29,22 +28,22 @@ class Level(Enum):
 
     @property
     def rank(self) -> int:
-        """The worst is the largest."""
-        return list(Level).index(self)
+        """The highest severity has the largest rank."""
+        return list(Severity).index(self)
 
 
 def command(*words: object) -> str:
-    """Return a command of controllerctl, quoted for a shell: names from outside may hold anything."""
+    """Return a command of controllerctl, quoted for a shell: names may contain any character."""
     return shlex.join([PROGRAM, *map(str, words)])
 
 
 def is_command(step: str) -> bool:
-    """Whether one of the steps that explanations advise is a command."""
+    """Whether a step of an explanation is a command."""
     return step.startswith(f"{PROGRAM} ")
 
 
 def size(number: float | None) -> str:
-    """Return ``512 B``, ``1.5 KiB``, ``20 GiB``; a dash where it is not known."""
+    """Return ``512 B``, ``1.5 KiB``, ``20 GiB``; a dash for None."""
     if number is None:
         return "-"
     value, unit = float(number), 0
@@ -54,19 +53,19 @@ def size(number: float | None) -> str:
 
 
 def rate(bytes_per_s: float | None) -> str:
-    """Return ``1.5 MiB/s``; a dash where it is not known."""
+    """Return ``1.5 MiB/s``; a dash for None."""
     return "-" if bytes_per_s is None else f"{size(bytes_per_s)}/s"
 
 
-def lasting(seconds: float | None) -> str:
-    """Return ``4m12s``, ``0.3s`` below a second, a dash where it is not known."""
+def duration(seconds: float | None) -> str:
+    """Return ``4m12s``, ``0.3s`` below a second, a dash for None."""
     if seconds is None:
         return "-"
     return f"{max(seconds, 0):.1f}s" if 0 < seconds < 1 else span(seconds)
 
 
 def time_of_day(text: str, now_ms: int) -> str:
-    """Return ``10:02:11`` of a time in ISO 8601, with ``11-21`` before it on another day than today's."""
+    """Return ``10:02:11`` of a time in ISO 8601, with ``11-21`` before it unless it is today."""
     is_today = text[:10] == iso(now_ms)[:10]
     return text[11:19] if is_today else f"{text[5:10]} {text[11:19]}"
 

@@ -1,4 +1,4 @@
-"""Everything the page shows of the cluster, gathered once for all browsers that look at the same moment."""
+"""The state that the page shows, gathered once for all browsers that request it at the same time."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from controllerd.status.view import view_meta, view_status
 from controllerd.views import ClusterView
 
 FRESH_S: Final = 0.2
-"""Requests within this time get the same state: many browsers cost no more than one."""
+"""Requests within this time get the same state, so that many browsers cost no more than one."""
 AGES_MS: Final = 10_000
-"""Ages are written anew this often although nothing else has changed; the browser counts on by itself."""
+"""The page changes this often for its ages alone; in between, the browser counts them up."""
 EVENTS: Final = 50
 _SEARCHED: Final = 2_000
 _QUEUE: Final = 12
@@ -34,7 +34,7 @@ CHANGES: Final = (
     *("alarm", "admin", "brokers", "term", "session", "topics", "topics_forgotten", "deletion", "reassignment"),
     *("decision", "leadership", "refused", "offline_dirs", "quarantine", "rejected", "debt", "gap", "assignment"),
 )
-"""The kinds of records that are shown unless the browser asks for others."""
+"""The kinds of records that are shown unless the browser requests others."""
 KIND_GROUPS: Final = {
     "Changes": ",".join(CHANGES),
     "Elections": "decision,leadership,refused",
@@ -49,13 +49,13 @@ KIND_GROUPS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardState:
-    """The state of one moment."""
+    """All values of the page at one moment."""
 
     tag: str
     now_ms: int
     meta: Meta
     status: Status
-    knows: bool
+    knows_partitions: bool
     """Whether this instance knows the partitions."""
     headline: Headline
     tiles: Sequence[Tile]
@@ -67,16 +67,16 @@ class DashboardState:
     happenings: Sequence[Happening]
     """Newest first."""
     last_id: str
-    """The stream of events goes on behind it."""
+    """The stream of events continues after this id."""
 
     @property
     def most_leaders(self) -> int:
-        """The number of the longest bar."""
+        """The number that the longest bar shows."""
         return max((max(each.leaders, each.preferred_leaders) for each in self.brokers), default=0)
 
 
 class DashboardGatherer:
-    """Keeps the newest state."""
+    """Gathers the state, and keeps the newest one."""
 
     def __init__(self, sources: StatusSources, reads: ReadApi) -> None:
         self._sources = sources
@@ -87,7 +87,7 @@ class DashboardGatherer:
         self._gathered_at = 0.0
 
     async def state(self) -> DashboardState:
-        """Return the state of now, or of a moment ago."""
+        """Return the present state, at most ``FRESH_S`` old unless nothing changed."""
         async with self._lock:
             known, is_fresh = self._state, loop_time() - self._gathered_at < FRESH_S
             if known is not None and (is_fresh or known.tag == self._tag()):
@@ -97,7 +97,7 @@ class DashboardGatherer:
             return self._state
 
     def _tag(self) -> str:
-        """Return an ETag that changes with everything that is shown; ages count in steps."""
+        """Return an ETag that changes with the content of the page; ages count in steps."""
         sources, worker = self._sources, self._sources.worker()
         what = (
             *(sources.recent.newest, len(sources.queue), worker.number, worker.event, sources.session()),
@@ -109,7 +109,7 @@ class DashboardGatherer:
     async def _gather(self) -> DashboardState:
         sources, reads, slicer = self._sources, self._reads, await self._reads.context.slicer()
         tag, snapshot = self._tag(), sources.snapshot()
-        counts = await reads.context.counter.count(snapshot, slicer)
+        counts = await reads.context.counts.total(snapshot, slicer)
         status = view_status(sources, counts).status
         await slicer.yield_to_loop()
         moves = await reads.reassignments.page(ReassignmentQuery(limit=_MOVES))
@@ -121,7 +121,7 @@ class DashboardGatherer:
             now_ms=sources.now_ms(),
             meta=view_meta(sources),
             status=status,
-            knows=knows_partitions(status),
+            knows_partitions=knows_partitions(status),
             headline=headline,
             tiles=tiles_of(status),
             notices=notices_of(snapshot, status, sources.recent, sources.now_ms()),

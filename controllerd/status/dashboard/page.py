@@ -1,8 +1,7 @@
-"""The page for people at ``/``: what is wrong, why, and what to do next. It only reads.
+"""The dashboard at ``/``: the issues of the cluster, their causes, and next steps. It is read-only.
 
-The server writes the whole page, so that it is right without scripts; the script asks for it again when something
-happens and puts new parts into their place. Where tokens are configured, a client without one gets a form that asks
-for it.
+The server renders the whole page, so that it works without scripts. The script requests it again when something
+happens, and replaces the parts that changed. If tokens are configured, a client without one gets a form for it.
 """
 
 from collections.abc import Sequence
@@ -25,14 +24,14 @@ from controllerd.explain.history import transitions_of_partition, transitions_of
 from controllerd.explain.partition import explain_partition
 from controllerd.explain.topic import explain_topic
 from controllerd.status.dashboard import formatting
-from controllerd.status.dashboard.formatting import Level, command
+from controllerd.status.dashboard.formatting import Severity, command
 from controllerd.status.dashboard.gathering import EVENTS, KIND_GROUPS, DashboardGatherer, DashboardState
 from controllerd.status.http.access import RANK
 from controllerd.status.http.credentials import Rank
 from controllerd.status.http.openapi import HTML
 from controllerd.status.http.paging import not_modified, with_tag
 from controllerd.status.http.problems import Refused
-from controllerd.status.http.routing import Access, Api, Cursor, Query, Route, asked, route
+from controllerd.status.http.routing import Access, Api, Cursor, Query, Route, parse_query, route
 from controllerd.status.reads.api import ReadApi
 from controllerd.status.reads.events import HEARTBEAT_S
 from controllerd.status.reads.filters import PartitionQuery
@@ -42,12 +41,12 @@ from controllerd.status.view import daemon_version
 from controllerd.views import ClusterView
 
 PAGE: Final = 100
-"""Items of a list."""
+"""The number of items on a page of a list."""
 QUIET_MS: Final = round(2.5 * HEARTBEAT_S * 1000)
-"""A stream without any sign of life for so long is dead."""
+"""A stream without a heartbeat for this time is dead."""
 _POLICY: Final = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 _ASK: Final = {"WWW-Authenticate": 'Bearer realm="controllerd"'}
-"""Without ``Basic``, for which a browser would show a window of its own."""
+"""Without ``Basic``, for which a browser would show its own dialog."""
 _ASSETS: Final = {"dashboard.css": "text/css", "dashboard.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _FILTERS: Final = {
     "offline": PartitionQuery(offline=True),
@@ -56,9 +55,9 @@ _FILTERS: Final = {
     "non-preferred": PartitionQuery(non_preferred=True),
     "reassigning": PartitionQuery(reassigning=True),
 }
-_LEVELS: Final = {OK: Level.GOOD, CRITICAL: Level.BAD}
+_SEVERITIES: Final = {OK: Severity.OK, CRITICAL: Severity.CRITICAL}
 _LONGEST_PARTITION: Final = 9
-"""Digits of the number of a partition."""
+"""The number of digits in the number of a partition."""
 
 ListName = Literal["", "offline", "waiting", "under-replicated", "non-preferred", "reassigning"]
 
@@ -72,18 +71,18 @@ class PageQuery(Query, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why one topic or partition is as it is."""
+class ExplanationSection:
+    """The explanation of one topic or partition, with its last transitions."""
 
     why: Why
-    level: Level
+    severity: Severity
     transitions: Sequence[Transition]
     command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionListing:
-    """One page of a list."""
+    """One page of a list of partitions."""
 
     name: str
     title: str
@@ -96,24 +95,24 @@ class PartitionListing:
 
 
 class DashboardApi(Api):
-    """One page, and its files."""
+    """The dashboard and its files."""
 
     def __init__(self, sources: StatusSources, reads: ReadApi) -> None:
-        """``reads``: shares what it has counted."""
+        """``reads``: the read endpoints, whose figures are shared."""
         self._reads = reads
         self._gatherer = DashboardGatherer(sources, reads)
         self._page = _templates().get_template("dashboard.html.j2")
         self._locked = _templates().get_template("locked.html.j2")
 
     def routes(self) -> list[Route]:
-        """Return ``/`` and the routes of its files, which are open to every client: they say nothing of the cluster."""
+        """Return ``/`` and the routes of its files, which are open to every client, as they contain nothing secret."""
         return [
             *super().routes(),
             *(
                 Route(
                     path=f"/dashboard/{name}",
                     handler=partial(_serve_asset, *_read_asset(name), media_type),
-                    summary=f"{name} of the page for people",
+                    summary=f"{name} of the dashboard",
                     access=Access.OPEN,
                     answers={HTTPStatus.OK: media_type},
                 )
@@ -121,15 +120,15 @@ class DashboardApi(Api):
             ),
         ]
 
-    @route("/", "The page for people", HTML, query=PageQuery, access=Access.OPEN)
+    @route("/", "The dashboard", HTML, query=PageQuery, access=Access.OPEN)
     async def page(self, request: web.Request) -> web.Response:
-        """Answer with the page, or the form that asks for a token. :raises Refused: the token is not one of ours."""
+        """Answer with the page, or the form that asks for a token. :raises Refused: the token is wrong."""
         if request.get(RANK, Rank.NONE) < Rank.READ:
             if "Authorization" in request.headers:
-                detail = "this token is not one of ours"
+                detail = "this token is wrong"
                 raise Refused(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, "send another", headers=_ASK)
             return _html(self._locked.render(version=daemon_version()))
-        query = asked(request, PageQuery)
+        query = parse_query(request, PageQuery)
         state = await self._gatherer.state()
         same = not_modified(request, state.tag)
         return same if same is not None else with_tag(_html(await self._render(query, state)), state.tag)
@@ -153,7 +152,7 @@ def partition_named(text: str, snapshot: ClusterView) -> TopicPartition | None:
     return None if text in snapshot.topics and snapshot.partition(tp) is None else tp
 
 
-async def explain(reads: ReadApi, text: str) -> Explanation:
+async def explain(reads: ReadApi, text: str) -> ExplanationSection:
     """Explain a topic or a partition, also one that does not exist."""
     slicer = await reads.context.slicer()
     tp = partition_named(text, reads.context.sources.snapshot())
@@ -164,8 +163,8 @@ async def explain(reads: ReadApi, text: str) -> Explanation:
     else:
         why = await slicer.run(explain_topic(inputs, text))
         transitions = await slicer.run(transitions_of_topic(inputs.entries, text))
-    level = _LEVELS.get(why.severity, Level.WARN)
-    return Explanation(why=why, level=level, transitions=transitions[::-1], command=command("why", text))
+    severity = _SEVERITIES.get(why.severity, Severity.WARNING)
+    return ExplanationSection(why=why, severity=severity, transitions=transitions[::-1], command=command("why", text))
 
 
 async def list_partitions(reads: ReadApi, name: str, cursor: str) -> PartitionListing:
@@ -193,11 +192,11 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names = ("size", "rate", "lasting", "number", "time_of_day")
+    names = ("size", "rate", "duration", "number", "time_of_day")
     made.filters |= {"moment": iso, **{name: getattr(formatting, name) for name in names}}
     made.globals |= {"command": command, "kind_groups": KIND_GROUPS, "shown_events": EVENTS, "quiet_ms": QUIET_MS}
     for name in made.list_templates():
-        made.get_template(name)  # compiling one takes some milliseconds, which no request is to wait for
+        made.get_template(name)  # compiled here, as it takes some milliseconds that no request should wait for
     return made
 
 
@@ -209,7 +208,7 @@ def _html(text: str) -> web.Response:
 
 
 def _read_asset(name: str) -> tuple[bytes, str]:
-    """Return a file of the package with its ETag: a new release brings new ones."""
+    """Return a file of the package with its ETag, which changes with its content."""
     content = files("controllerd.status.dashboard").joinpath("static", name).read_bytes()
     return content, f'"{blake2b(content, digest_size=12).hexdigest()}"'
 

@@ -1,8 +1,8 @@
-"""Access control: every request passes here before its handler.
+"""Access control: a middleware that checks every request before its handler runs.
 
-A browser can be made to send requests by any page that it shows: to a loopback address under a name of that page's
-own (rebinding), with forms, or with a password that the browser remembers. So requests under a foreign name, from
-another site, and verbs that are not JSON are refused, whatever credentials they carry.
+Any page in a browser can make that browser send requests: to a loopback address under the host name of the page (DNS
+rebinding), with forms, or with a password that the browser remembers. So three kinds of requests are refused whatever
+credentials they carry: requests under a foreign host name, requests from another site, and verbs that are not JSON.
 """
 
 import asyncio
@@ -28,29 +28,29 @@ from events.admin import Requester
 log = structlog.get_logger(__name__)
 
 PRINCIPAL: Final[web.RequestKey[str]] = web.RequestKey("principal", str)
-"""The request key of the client's name for the audit log; absent for an anonymous client."""
+"""The request key of the client's name in the audit log; absent for an anonymous client."""
 RANK: Final[web.RequestKey[Rank]] = web.RequestKey("rank", Rank)
-"""The request key of the client's rights, for pages that are open to every client and show more to some."""
-_ASK: Final = {"WWW-Authenticate": 'Bearer realm="controllerd", Basic realm="controllerd", charset="UTF-8"'}
+"""The request key of the client's rank, for pages that are open to every client and show more to some clients."""
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="controllerd", Basic realm="controllerd", charset="UTF-8"'}
 _NEEDED: Final = {Access.OPEN: Rank.NONE, Access.READ: Rank.READ, Access.ADMIN: Rank.ADMIN}
 _LOG_EVERY_S: Final = 10.0
 _CLOSING: Final = {"Connection": "close"}
 _JSON: Final = '{"reason": "why, for the audit log"}'
 _CLIENT_ID: Final = "http"
 _API_VERSION: Final = 100
-"""Later than every version of Kafka's requests: quotas refuse, and do not only slow down."""
+"""Higher than every version of Kafka's requests: quotas then refuse a call instead of delaying it."""
 
 
 class AccessControl:
-    """The middleware."""
+    """Checks the host name, the credentials, the origin and the body of each request."""
 
     def __init__(
         self, tokens: Tokens, limiter: ConnectionLimiter, *, is_local: bool, names: frozenset[str] = frozenset()
     ) -> None:
-        """``is_local``: only this machine can connect; then ``names`` are ours besides ``localhost``."""
+        """``is_local``: only this machine can connect. Then ``names`` and ``localhost`` are the accepted host names."""
         self.tokens = tokens
         self.refusals: Final[Counter[str]] = Counter()
-        """How often access was refused, by code."""
+        """The number of refused requests by code."""
         self._limiter = limiter
         self._is_local = is_local
         self._names = {name.lower() for name in names} | {"localhost"}
@@ -59,7 +59,7 @@ class AccessControl:
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Pass a request on to its handler. :raises Refused: access is denied, or a limit is reached."""
+        """Call the handler of a permitted request. :raises Refused: access is denied, or a limit is reached."""
         connection = request.protocol
         with connection.busy() if isinstance(connection, Connection) else nullcontext():
             route = self._check_access(request)
@@ -67,41 +67,41 @@ class AccessControl:
                 return await handler(request)
             request = await self._with_body(request, route)
             is_stream = route.is_stream and "text/event-stream" in request.headers.get("Accept", "")
-            with self._limiter.streaming(str(_peer(request))) if is_stream else nullcontext():
-                return await self._served(request, handler)
+            with self._limiter.streaming(str(_connected_peer(request))) if is_stream else nullcontext():
+                return await self._serve(request, handler)
 
-    async def _served(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Count the refusals of pages that judge tokens themselves, too."""
+    async def _serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Call the handler, and count the refusals of handlers that check tokens themselves."""
         try:
             return await handler(request)
         except Refused as refused:
             if refused.problem.status == HTTPStatus.UNAUTHORIZED:
-                self._count(refused, request)
+                self._count_refusal(refused, request)
             raise
 
     def _check_access(self, request: web.Request) -> Route | None:
         try:
-            self._check_name(request)
+            self._check_host(request)
             route = route_of(request)
             if route is not None:
                 self._check_rank(request, route)
                 _check_origin(request)
         except Refused as refused:
-            self._count(refused, request)
+            self._count_refusal(refused, request)
             raise
         return route
 
-    def _check_name(self, request: web.Request) -> None:
-        """Check the Host header; a client without one, or on the unix socket, is no browser."""
+    def _check_host(self, request: web.Request) -> None:
+        """Check the Host header. Clients that send none, and clients on the unix socket, are not browsers."""
         names = request.headers.getall("Host", [])
         if len(names) > 1:
             raise Refused(HTTPStatus.BAD_REQUEST, "two_hosts", "the request has more than one Host header")
-        can_be_browser = self._is_local and names and not _peer(request).is_local_user
-        if can_be_browser and not self._is_ours(names[0]):
-            detail = f"the request is addressed to {names[0]!r}, which is not us"
+        can_be_browser = self._is_local and names and not _connected_peer(request).is_local_user
+        if can_be_browser and not self._is_own_name(names[0]):
+            detail = f"the Host header names {names[0]!r}, which is not a name of this server"
             raise Refused(HTTPStatus.FORBIDDEN, "foreign_host", detail, "address this server by its IP address")
 
-    def _is_ours(self, authority: str) -> bool:
+    def _is_own_name(self, authority: str) -> bool:
         name = _split(f"//{authority}").hostname or ""
         try:
             ipaddress.ip_address(name)
@@ -111,36 +111,36 @@ class AccessControl:
 
     def _check_rank(self, request: web.Request, route: Route) -> None:
         needed = _NEEDED[route.access]
-        peer, sent = _peer(request), credentials_of(request.headers.get("Authorization"))
+        peer, sent = _connected_peer(request), credentials_of(request.headers.get("Authorization"))
         rank = self._rank(peer, sent)
         request[RANK] = rank
         if rank >= needed:
-            _name(request, peer, sent if rank is not self._anonymous else None, rank)
+            _keep_principal(request, peer, sent if rank is not self._anonymous else None, rank)
             return
         if rank is Rank.READ and sent is not None:
-            detail = "this token is for reading, and this needs the admin token"
+            detail = "this request requires the admin token; the read token was sent"
             raise Refused(HTTPStatus.FORBIDDEN, "read_token", detail, "use http.admin_token, or the unix socket")
         if needed is Rank.ADMIN and not self.tokens.has(Rank.ADMIN):
-            detail = "there is no admin token: verbs are for the unix socket"
+            detail = "no admin token is configured: verbs are served on the unix socket only"
             raise Refused(HTTPStatus.FORBIDDEN, "no_admin_token", detail, "use http.socket, or set http.admin_token")
-        detail = "this needs a token" if sent is None else "this token is not one of ours"
+        detail = "this request requires a token" if sent is None else "the token is not valid"
         hint = "send Authorization: Bearer TOKEN, or the token as a password"
-        raise Refused(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, hint, headers=_ASK)
+        raise Refused(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, hint, headers=_CHALLENGE)
 
     def _rank(self, peer: Peer, sent: Credentials | None) -> Rank:
-        if peer.is_local_user:  # the permissions of the socket's file decide who may open it
+        if peer.is_local_user:  # the permissions of the socket file decide which users can connect
             return Rank.ADMIN
         return self._anonymous if sent is None else max(self.tokens.rank_of(sent), self._anonymous)
 
     @property
     def _anonymous(self) -> Rank:
-        """The rights of a client without credentials."""
+        """The rank of a client without credentials."""
         if not self._is_local or self.tokens.has(Rank.READ):
             return Rank.NONE
         return Rank.READ if self.tokens.has(Rank.ADMIN) else Rank.ADMIN
 
     async def _with_body(self, request: web.Request, route: Route) -> web.Request:
-        """Read the body, within its time and size; the handler finds it in the request."""
+        """Return the request with its body read, within the limits of time and size."""
         if not request.can_read_body:
             return request
         limit, seconds = route.body_limit, self._limiter.limits.body_s
@@ -151,29 +151,29 @@ class AccessControl:
             async with asyncio.timeout(seconds):
                 await request.read()
         except TimeoutError as error:
-            detail = f"the body did not come within {seconds:g} s"
+            detail = f"the body was not complete within {seconds:g} s"
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "slow_body", detail, "repeat", headers=_CLOSING) from error
         except web.HTTPRequestEntityTooLarge as error:
             raise _too_long(limit) from error
         except web.RequestPayloadError as error:
-            detail = "the body breaks off, or is not as its head says"
+            detail = "the body is incomplete, or does not match its headers"
             raise Refused(HTTPStatus.BAD_REQUEST, "bad_body", detail) from error
         return request
 
-    def _count(self, refused: Refused, request: web.Request) -> None:
-        """Write one line of the log every ten seconds at most, however many requests are refused."""
+    def _count_refusal(self, refused: Refused, request: web.Request) -> None:
+        """Count a refusal, and log at most one line in ten seconds, however many requests are refused."""
         self.refusals[refused.problem.code] += 1
         now = time.monotonic()
         if now - self._logged_at < _LOG_EVERY_S:
             self._unlogged += 1
             return
-        what = {"code": refused.problem.code, "method": request.method, "path": request.path[:200]}
-        log.warning("access refused", peer=str(_peer(request)), unlogged_before=self._unlogged, **what)
+        details = {"code": refused.problem.code, "method": request.method, "path": request.path[:200]}
+        log.warning("access refused", peer=str(_connected_peer(request)), unlogged_before=self._unlogged, **details)
         self._logged_at, self._unlogged = now, 0
 
 
 def requester_of(request: web.Request) -> Requester:
-    """Return the client's name and address, for events and for the audit log."""
+    """Return the name and address of the client, for events and for the audit log."""
     assert request.transport is not None, "the request is being served"
     peer = peer_of(request.transport)
     local = None if peer.user_id is None else f"unix:{peer.user_id}"
@@ -183,26 +183,26 @@ def requester_of(request: web.Request) -> Requester:
 
 
 def _too_long(limit: int) -> Refused:
-    detail, status = f"no more than {limit} bytes are read of a body here", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return Refused(status, "request_entity_too_large", detail, "ask for less at once", headers=_CLOSING)
+    detail, status = f"the body is longer than {limit} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return Refused(status, "request_entity_too_large", detail, "send smaller requests", headers=_CLOSING)
 
 
 def _check_origin(request: web.Request) -> None:
-    """Refuse verbs of other sites' pages. :raises Refused: it is one, or the body is no JSON."""
+    """Check that no page of another site sent the verb. :raises Refused: one did, or the body is not JSON."""
     if request.method in {"GET", "HEAD"}:
         return
     site, origin = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Origin")
     is_foreign = origin is not None and _split(origin).netloc.lower() != request.headers.get("Host", "").lower()
     if site not in {"none", "same-origin"} or is_foreign:
-        detail = f"a page of another site ({origin or site}) may not ask for this"
-        raise Refused(HTTPStatus.FORBIDDEN, "cross_site", detail, "use controllerctl, or our own page")
+        detail = f"pages of another site ({origin or site}) may not send this request"
+        raise Refused(HTTPStatus.FORBIDDEN, "cross_site", detail, "use controllerctl, or the page of this server")
     if request.content_type != "application/json" and (request.method == "POST" or request.can_read_body):
         detail = f"the body must be application/json, not {request.content_type}"
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not_json", detail, _JSON)
 
 
-def _name(request: web.Request, peer: Peer, sent: Credentials | None, rank: Rank) -> None:
-    """Keep the client's name, unless it is a user of the unix socket: ``requester_of`` finds that one."""
+def _keep_principal(request: web.Request, peer: Peer, sent: Credentials | None, rank: Rank) -> None:
+    """Keep the client's name in the request; ``requester_of`` finds the name of a user of the unix socket."""
     if peer.is_local_user:
         return
     names = [f"token:{rank.name.lower()}"] if sent is not None else []
@@ -212,12 +212,12 @@ def _name(request: web.Request, peer: Peer, sent: Credentials | None, rank: Rank
         request[PRINCIPAL] = " ".join(names)
 
 
-def _peer(request: web.Request) -> Peer:
+def _connected_peer(request: web.Request) -> Peer:
     return peer_of(request.transport) if request.transport is not None else Peer("gone")
 
 
 def _split(url: str) -> SplitResult:
-    """Return the parts of a URL; empty ones for ``null`` and for what is no URL."""
+    """Return the parts of a URL; empty parts for ``null`` and for text that is not a URL."""
     try:
         return urlsplit(url)
     except ValueError:

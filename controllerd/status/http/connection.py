@@ -1,4 +1,4 @@
-"""One connection to the HTTP endpoint: aiohttp's protocol behind the limits, and behind TLS where that is served."""
+"""One connection to the HTTP endpoint: aiohttp's protocol with limits, and with TLS where it is configured."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 HEAD_LINE: Final = 8 * 1024
 HEADERS: Final = 64
 _LINGER_S: Final = 2.0
-"""For how long the rest of an unwanted body is read, so that its sender gets to read the answer."""
+"""Seconds for which the rest of a refused body is read, so that the client can read the response."""
 
 
 class Connection(web.RequestHandler):
@@ -32,7 +32,7 @@ class Connection(web.RequestHandler):
     def __init__(
         self, server: web.Server, limiter: ConnectionLimiter, context: Callable[[], ssl.SSLContext] | None
     ) -> None:
-        """``context`` returns the TLS context for this connection; None is plain HTTP."""
+        """``context`` returns the TLS context for this connection; None: plain HTTP."""
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -42,7 +42,7 @@ class Connection(web.RequestHandler):
             max_field_size=HEAD_LINE,
             max_headers=HEADERS,
             logger=_AIOHTTP,
-            access_log=None,  # type: ignore[arg-type]  # none is kept; aiohttp says so, its annotation does not
+            access_log=None,  # type: ignore[arg-type]  # aiohttp takes None for no log; its annotation does not
         )
         self._limiter = limiter
         self._context = context
@@ -54,7 +54,7 @@ class Connection(web.RequestHandler):
     # -- opened and closed ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count the connection, if there is room; with TLS there is a handshake first."""
+        """Count the connection, if the limits permit it, and begin the TLS handshake where TLS is configured."""
         slot = ConnectionSlot(str(peer_of(transport)), transport)
         if not self._limiter.add(slot):
             slot.abort()
@@ -72,9 +72,9 @@ class Connection(web.RequestHandler):
             secure = await asyncio.get_running_loop().start_tls(
                 transport, self, context, server_side=True, ssl_handshake_timeout=self._limiter.limits.handshake_s
             )
-        except OSError:  # errors of TLS and time-outs are of this kind, too
+        except OSError:  # TLS errors and time-outs are subclasses
             secure = None
-        if secure is None:  # it was lost meanwhile
+        if secure is None:  # the handshake failed, or the connection was lost meanwhile
             self._limiter.closed["TLS handshake failed"] += 1
             self._limiter.remove(self._slot)
             self._slot.abort()
@@ -87,7 +87,7 @@ class Connection(web.RequestHandler):
         self._expect_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the connection."""
+        """Stop the timers, and give the place of the connection back."""
         self._stop_timers()
         if self._handshake is not None:
             self._handshake.cancel()
@@ -98,9 +98,9 @@ class Connection(web.RequestHandler):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Start the time for a head at the first byte of a request, and end it at the last one.
+        """Start the timer of the head at the first byte of a request, and stop it when the head is complete.
 
-        A request that came in time is answered, however busy the loop is.
+        A head that arrived in time is served even if the loop was too busy to read it in time.
         """
         if self._head_timer is None and self._current_request is None:
             self._expect_head()
@@ -110,7 +110,7 @@ class Connection(web.RequestHandler):
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Mark the connection as busy while a request, whose head is complete, is served."""
+        """Mark the connection as busy while a request is served."""
         assert self._slot is not None, "it was counted"
         self._end_head()
         self._limiter.mark_busy(self._slot)
@@ -121,7 +121,7 @@ class Connection(web.RequestHandler):
 
     def _expect_head(self) -> None:
         self._end_head()
-        self._head_timer = self._loop.call_later(self._limiter.limits.head_s, self._give_up, "head too slow")
+        self._head_timer = self._loop.call_later(self._limiter.limits.head_s, self._abort, "head too slow")
 
     def _end_head(self) -> None:
         if self._head_timer is not None:
@@ -129,12 +129,12 @@ class Connection(web.RequestHandler):
             self._head_timer = None
 
     def pause_writing(self) -> None:
-        """Begin to wait for a client that reads too slowly."""
+        """Start the timer for a client that reads too slowly."""
         super().pause_writing()
-        self._unread_timer = self._loop.call_later(self._limiter.limits.unread_s, self._give_up, "answer not read")
+        self._unread_timer = self._loop.call_later(self._limiter.limits.unread_s, self._abort, "answer not read")
 
     def resume_writing(self) -> None:
-        """End that wait: the client has read."""
+        """Stop the timer: the client has read."""
         super().resume_writing()
         if self._unread_timer is not None:
             self._unread_timer.cancel()
@@ -145,7 +145,7 @@ class Connection(web.RequestHandler):
         if self._unread_timer is not None:
             self._unread_timer.cancel()
 
-    def _give_up(self, cause: str) -> None:
+    def _abort(self, cause: str) -> None:
         self._limiter.closed[cause] += 1
         if self._slot is not None:
             self._slot.abort()
@@ -159,13 +159,15 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Count input that is not HTTP, not logged line by line; log a defect, without details for the client."""
+        """Count input that is not HTTP, without a log line each; log a defect, without details for the client."""
         if isinstance(exc, ConnectionError):
             self._limiter.closed["left early"] += 1
-            answer = respond(Refused(HTTPStatus.BAD_REQUEST, "left", "nobody is there to read this").problem)
+            answer = respond(Refused(HTTPStatus.BAD_REQUEST, "left", "the client closed the connection").problem)
         elif status == HTTPStatus.BAD_REQUEST:
             self._limiter.closed["not HTTP"] += 1
-            answer = respond(Refused(HTTPStatus.BAD_REQUEST, "not_http", message or "this is no HTTP request").problem)
+            answer = respond(
+                Refused(HTTPStatus.BAD_REQUEST, "not_http", message or "this is not an HTTP request").problem
+            )
         else:
             super().handle_error(request, status, exc, message)
             hint = "the cause is in the log of the daemon"

@@ -1,4 +1,4 @@
-"""The identity of a client: its peer address or user as the operating system knows it, and the token that it sent."""
+"""The identity of a client: the address or user that the operating system reports, and the token that it sent."""
 
 import asyncio
 import base64
@@ -23,18 +23,18 @@ _MAKE_ONE: Final = "make one with: openssl rand -hex 32"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a connection: an address, or for the unix socket a user."""
+    """The client of a connection: its address, or its user on the unix socket."""
 
     address: str
     user_id: int | None = None
     """None: the connection did not come over a unix socket."""
     process: int | None = None
     certificate: str | None = None
-    """The common name in the client's certificate, which was verified."""
+    """The common name in the verified certificate of the client."""
 
     @property
     def is_local_user(self) -> bool:
-        """Whether the operating system vouches for the user."""
+        """Whether the operating system identified the user."""
         return self.user_id is not None
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Peer:
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
-    """Return the other end of a connection."""
+    """Return the client of a connection."""
     connection = transport.get_extra_info("socket")
     if connection is not None and connection.family == socket.AF_UNIX:
         process, user, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
@@ -69,7 +69,7 @@ class Credentials(NamedTuple):
 
 
 class Tokens:
-    """The tokens of both kinds; None where there is none."""
+    """The read token and the admin token; None where one is not configured."""
 
     def __init__(self, read: str | None = None, admin: str | None = None) -> None:
         self._by_rank: Final = {Rank.READ: read, Rank.ADMIN: admin}
@@ -80,7 +80,7 @@ class Tokens:
         problems: list[str] = []
         found = {key: _read(key, getattr(http, key), environment, problems) for key in ("read_token", "admin_token")}
         if found["read_token"] is not None and found["read_token"] == found["admin_token"]:
-            problems.append(f"http.read_token is http.admin_token: who may look could do everything; {_MAKE_ONE}")
+            problems.append(f"http.read_token equals http.admin_token: readers could use every verb; {_MAKE_ONE}")
         if problems:
             raise ConfigError(problems)
         return cls(found["read_token"], found["admin_token"])
@@ -90,7 +90,7 @@ class Tokens:
         return self._by_rank[rank] is not None
 
     def rank_of(self, credentials: Credentials) -> Rank:
-        """Return the rank of a token; the time that this takes does not depend on the tokens."""
+        """Return the rank of a token, in a time that does not depend on the tokens."""
         sent = credentials.token.encode(errors="surrogateescape")
         ranks = [
             rank
@@ -115,7 +115,7 @@ def credentials_of(header: str | None) -> Credentials | None:
 
 
 def _read(key: str, secret: Secret | None, environment: Mapping[str, str], problems: list[str]) -> str | None:
-    """Return a token, or add to the problems."""
+    """Return a token; None without one, or with one more entry in ``problems``."""
     if secret is None or not secret.is_reference:
         return None if secret is None else secret.configured
     kind, _, name = secret.configured.partition(":")

@@ -1,7 +1,7 @@
-"""Limits of one connection, of one peer and of all together: time to send, time to read, number of connections.
+"""Limits for each connection, each peer and all of them: time to send, time to read, number of connections.
 
-aiohttp limits lines, headers and bodies, but not how long they may take nor how many connections there are. Each
-connection is counted from the moment it is accepted, so that one that stops within its TLS handshake counts as well.
+aiohttp limits the size of lines, headers and bodies, but not their time nor the number of connections. A connection
+counts from the moment it is accepted, so that a connection that never ends its TLS handshake counts as well.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from typing import Final
 
 from controllerd.status.http.problems import Refused
 
-_HINT: Final = "close what is not needed, and repeat"
+_HINT: Final = "close streams that are not needed, and repeat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Numbers and seconds."""
+    """The limits: numbers of connections, and seconds."""
 
     connections: int = 200
     per_peer: int = 32
-    """Connections of one address, or of one user of the unix socket."""
+    """Connections from one address, or from one user of the unix socket."""
     streams: int = 50
-    """Answers that go on until the client leaves (SSE)."""
+    """Responses that continue until the client disconnects (SSE)."""
     streams_per_peer: int = 16
     handshake_s: float = 10.0
     head_s: float = 10.0
@@ -33,7 +33,7 @@ class Limits:
     body_s: float = 30.0
     """From the end of the head to the end of the body."""
     unread_s: float = 30.0
-    """For how long a client may not read what it was sent."""
+    """From the moment that the client stops reading to the end of the connection."""
     keep_alive_s: float = 75.0
     """Between two requests of one connection."""
 
@@ -59,12 +59,12 @@ class ConnectionSlot:
 
 
 class ConnectionLimiter:
-    """Counts connections and streams; where there are too many connections, it closes the one longest idle."""
+    """Counts connections and streams; at the limit it closes the connection that has been idle for longest."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits: Final = limits
         self.closed: Final[Counter[str]] = Counter()
-        """How many connections were closed or not served, by cause."""
+        """The number of connections that were closed or not served, by cause."""
         self._idle: dict[ConnectionSlot, None] = {}
         self._busy: set[ConnectionSlot] = set()
         self._of_peer: Counter[str] = Counter()
@@ -72,11 +72,11 @@ class ConnectionLimiter:
 
     @property
     def connections(self) -> int:
-        """All of them, idle ones included."""
+        """The number of connections, idle ones included."""
         return len(self._idle) + len(self._busy)
 
     def add(self, slot: ConnectionSlot) -> bool:
-        """Count a new connection; False where there is no room for it."""
+        """Count a new connection, and return True; return False if the limits do not permit it."""
         is_full = self.connections >= self.limits.connections
         has_many = self._of_peer[slot.peer] >= self.limits.per_peer
         if (has_many and not self._close_idle(slot.peer)) or (is_full and not has_many and not self._close_idle()):
@@ -87,20 +87,20 @@ class ConnectionLimiter:
         return True
 
     def remove(self, slot: ConnectionSlot) -> None:
-        """Forget a connection that is closed. Harmless for one that is not counted."""
+        """Remove a closed connection. Harmless for a connection that is not counted."""
         if slot in self._idle or slot in self._busy:
             self._idle.pop(slot, None)
             self._busy.discard(slot)
             _decrement(self._of_peer, slot.peer)
 
     def mark_busy(self, slot: ConnectionSlot) -> None:
-        """A request of this connection is served."""
+        """Mark that a request of this connection is being served."""
         if slot in self._idle:
             del self._idle[slot]
             self._busy.add(slot)
 
     def mark_idle(self, slot: ConnectionSlot) -> None:
-        """The request is answered."""
+        """Mark that the request was served."""
         if slot in self._busy:
             self._busy.discard(slot)
             self._idle[slot] = None
@@ -112,7 +112,7 @@ class ConnectionLimiter:
             slot.abort()
 
     def _close_idle(self, peer: str | None = None) -> bool:
-        """Close the connection (of this peer) that has been idle for longest; False when none is."""
+        """Close the connection (of this peer) that has been idle for longest; return False when none is idle."""
         oldest = next((slot for slot in self._idle if peer in {None, slot.peer}), None)
         if oldest is None:
             return False
@@ -123,7 +123,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def streaming(self, peer: str) -> Iterator[None]:
-        """Count one stream while it lasts. :raises Refused: there are too many of them."""
+        """Count one stream while it lasts. :raises Refused: there are too many streams."""
         if self._streams.total() >= self.limits.streams:
             self._refuse_stream(f"{self.limits.streams} streams are open, and no more are served")
         if self._streams[peer] >= self.limits.streams_per_peer:

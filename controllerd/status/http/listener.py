@@ -1,4 +1,4 @@
-"""Opens the HTTP endpoint as configured: its address, its unix socket, sockets that systemd opened, and TLS."""
+"""Listens as configured: on an address, on a unix socket, on sockets that systemd opened, with TLS."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from controllerd.status.http.limits import ConnectionLimiter, Limits
 log = structlog.get_logger(__name__)
 
 _CLOSE_WAIT_S: Final = 0.5
-"""Requests in work may end within this time; the daemon has two seconds to stop."""
+"""Requests that are being served may end within this time; the daemon has two seconds to stop."""
 _BACKLOG: Final = 128
 _FIRST_FD: Final = 3
 _SOCKET_MODE: Final = 0o660
@@ -36,7 +36,7 @@ Listen = Callable[[Factory], Awaitable[asyncio.Server]]
 
 
 class HttpListener:
-    """Listens, and puts TLS, limits and access control around an application."""
+    """Serves an application with TLS, limits and access control."""
 
     def __init__(self, http: HttpConfig, environment: Mapping[str, str], limits: Limits) -> None:
         """:raises ConfigError: a token or a certificate cannot be read."""
@@ -47,13 +47,13 @@ class HttpListener:
         self._sockets: ListeningSockets | None = None
         self._runner: web.AppRunner | None = None
         self.access: AccessControl | None = None
-        """None before it is opened."""
+        """None before ``open``."""
         self.limiter: Final = ConnectionLimiter(limits)
 
     async def open(self, application: Callable[[Middleware], web.Application]) -> int:
         """Listen, and return the TCP port.
 
-        :raises OSError: an address cannot be bound. :raises ConfigError: systemd passed on an unusable socket.
+        :raises OSError: an address cannot be bound. :raises ConfigError: a socket from systemd cannot be used.
         """
         self._sockets = sockets = open_sockets(self._http, self._environment)
         names = frozenset({self._http.listen.host, socket.gethostname()})
@@ -71,7 +71,7 @@ class HttpListener:
         return int(next(address[1] for address in self._runner.addresses if isinstance(address, tuple)))
 
     def reload(self) -> None:
-        """Read tokens and certificates anew. :raises ConfigError: they cannot be used; the old ones are."""
+        """Read tokens and certificates again. :raises ConfigError: they cannot be used; the old ones stay in use."""
         tokens = Tokens.configured(self._http, self._environment)
         if self._tls is not None:
             self._tls.reload()
@@ -80,7 +80,7 @@ class HttpListener:
             self.access.tokens = tokens
 
     async def close(self) -> None:
-        """Stop listening and end the requests in work. Harmless when nothing was opened."""
+        """Stop listening, and end the requests that are being served. Harmless when nothing was opened."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -90,7 +90,7 @@ class HttpListener:
             self._sockets = None
 
     def _places(self, sockets: "ListeningSockets") -> list[tuple[Listen, "ServerTls | None"]]:
-        """Return where to listen, and with which certificate; the unix socket has none."""
+        """Return the functions that listen, each with its TLS; the unix socket has no TLS."""
         create = partial(asyncio.get_running_loop().create_server, backlog=_BACKLOG)
         address = sockets.address
         places: list[tuple[Listen, ServerTls | None]] = [
@@ -103,7 +103,7 @@ class HttpListener:
 
 
 class _Site(web.BaseSite):
-    """One address or socket, in the hands of aiohttp's runner."""
+    """One address or socket of aiohttp's runner, which makes a ``Connection`` for each client."""
 
     __slots__ = ("_limiter", "_listen", "_tls")
 
@@ -132,12 +132,12 @@ class _Site(web.BaseSite):
 
 @dataclass(frozen=True, slots=True)
 class ListeningSockets:
-    """The sockets that are open already; ``address`` is None where systemd opened one in its place."""
+    """The open sockets, and the address that is still to be bound; None where systemd opened a socket for it."""
 
     address: Address | None
     opened: tuple[socket.socket, ...] = ()
     made: Path | None = None
-    """The unix socket's file, which is ours to remove."""
+    """The file of the unix socket that this process made and removes."""
 
     @property
     def is_local(self) -> bool:
@@ -147,7 +147,7 @@ class ListeningSockets:
         return all(address.is_loopback for address in addresses)
 
     def close(self) -> None:
-        """Close them, and remove the socket's file that we made."""
+        """Close the sockets, and remove the socket file that this process made."""
         for opened in self.opened:
             opened.close()
         if self.made is not None:
@@ -155,9 +155,9 @@ class ListeningSockets:
 
 
 def open_sockets(http: HttpConfig, environment: Mapping[str, str]) -> ListeningSockets:
-    """Return the sockets that systemd passed on, and open the unix socket as configured.
+    """Return the sockets that systemd opened, and open the unix socket as configured.
 
-    :raises ConfigError: systemd passed on an unusable socket. :raises OSError: the unix socket cannot be made.
+    :raises ConfigError: a socket from systemd cannot be used. :raises OSError: the unix socket cannot be made.
     """
     passed = _passed_by_systemd(environment)
     has_unix = any(given.family == socket.AF_UNIX for given in passed)
@@ -170,7 +170,7 @@ def open_sockets(http: HttpConfig, environment: Mapping[str, str]) -> ListeningS
 
 
 def _passed_by_systemd(environment: Mapping[str, str]) -> tuple[socket.socket, ...]:
-    """Return sockets by the protocol of ``sd_listen_fds``: they are for us only if the process id is ours."""
+    """Return the sockets by the protocol of ``sd_listen_fds``: none if ``LISTEN_PID`` names another process."""
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return ()
     count = int(environment.get("LISTEN_FDS", "0"))
@@ -201,7 +201,7 @@ def _address(opened: socket.socket) -> Address:
 
 
 def _unix_socket(path: Path) -> socket.socket:
-    """Make the socket; its mode is set before it listens, and so before a client can connect."""
+    """Make the socket. Its mode is set before it listens, and so before a client can connect."""
     _remove_abandoned(path)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -215,7 +215,7 @@ def _unix_socket(path: Path) -> socket.socket:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the file of a killed process. :raises OSError: another process listens on it, or it is no socket."""
+    """Remove the file of a killed process. :raises OSError: another process listens on it, or it is not a socket."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise OSError(f"http.socket: {path} exists and is no socket")
@@ -234,7 +234,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 class ServerTls:
-    """The TLS context for new connections, read anew when its files change; open connections keep theirs."""
+    """The TLS context for new connections, read again when its files change; open connections keep their context."""
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None) -> None:
         """Read PEM files. :raises ConfigError: the files cannot be read, or do not belong together."""
@@ -252,24 +252,24 @@ class ServerTls:
         return cls(http.tls_certificate, http.tls_key, http.tls_client_ca)
 
     def context(self) -> ssl.SSLContext:
-        """Return the context of the files as they are now, or of the last ones that could be used."""
+        """Return the context of the current files, or of the last files that could be used."""
         stamps = self._stat()
         if stamps is not None and stamps != self._stamps:
             self._stamps = stamps
             try:
                 self.reload()
             except ConfigError as error:
-                log.error("the new certificate cannot be used", problem=str(error), next="the old one is served on")
+                log.error("certificate reload failed", problem=str(error), next="the old certificate stays in use")
         return self._context
 
     def reload(self) -> None:
-        """Read the files now. :raises ConfigError: they cannot be used; the old ones are."""
+        """Read the files now. :raises ConfigError: they cannot be used; the old ones stay in use."""
         self._context = self._read()
         self._stamps = self._stat()
-        log.info("certificate read", file=str(self._certificate))
+        log.info("read certificate", file=str(self._certificate))
 
     def _stat(self) -> tuple[object, ...] | None:
-        """Return another value once a file was replaced or written; None while one is away: it is being replaced."""
+        """Return a value that changes when a file is written or replaced; None while a file is missing."""
         files = filter(None, [self._certificate, self._key, self._client_ca])
         try:
             return tuple((found.st_ino, found.st_size, found.st_mtime_ns) for found in map(Path.stat, files))
@@ -295,4 +295,4 @@ class ServerTls:
 
 
 def _no_password() -> str:
-    raise ValueError("the key is encrypted, and nobody can be asked for its password")
+    raise ValueError("the key is encrypted, and the daemon cannot ask for its password")

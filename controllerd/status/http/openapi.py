@@ -21,7 +21,7 @@ EVENT_STREAM: Final = "text/event-stream"
 _REF: Final = "#/components/schemas/{name}"
 _SECURITY: Final = "token"
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""The page brings its own style and loads nothing."""
+"""The page contains its own style, and loads nothing."""
 
 _ALWAYS: Final = (
     HTTPStatus.BAD_REQUEST,
@@ -33,7 +33,7 @@ _ALWAYS: Final = (
 _GUARDED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT)
 _OF_BODIES: Final = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.GATEWAY_TIMEOUT)
 _ACCESS: Final[Mapping[Access, str]] = {
-    Access.OPEN: "Open to whoever can connect.",
+    Access.OPEN: "Open to every client that can connect.",
     Access.READ: "Needs a read or an admin token, where tokens are configured.",
     Access.ADMIN: "Needs an admin token, where tokens are configured, or the admin socket.",
 }
@@ -45,7 +45,7 @@ class DocumentationApi(Api):
     """Describes every route, itself included."""
 
     def __init__(self, all_routes: Callable[[], Sequence[Route]]) -> None:
-        """``all_routes`` returns everything that is served; it is called at the first request."""
+        """``all_routes`` returns all routes of the server; it is called at the first request."""
         self._all_routes = all_routes
 
     @route("/openapi.json", "This description, for programs", JSON)
@@ -61,12 +61,12 @@ class DocumentationApi(Api):
 
     @cached_property
     def _document(self) -> "Document":
-        """Made once and in a thread, as its forms are: that takes tens of milliseconds."""
+        """The document, made once. Making and encoding it take tens of milliseconds, so both run in a thread."""
         return Document(self._all_routes(), version("controllerd"))
 
 
 class Document:
-    """Everything that is served, in OpenAPI's words."""
+    """The OpenAPI document of all routes."""
 
     def __init__(self, routes: Sequence[Route], version: str) -> None:
         """``version`` is the version of the daemon."""
@@ -113,7 +113,7 @@ class Document:
             "operationId": operation_id(each),
             "summary": each.summary,
             "description": _ACCESS[each.access],
-            "parameters": [*map(_in_path, each.path_parameters), *map(_in_query, each.query)],
+            "parameters": [*(_parameter(part, "path") for part in each.path_parameters), *map(_parameter, each.query)],
             "responses": dict(self._responses(each)),
         }
         if each.access is not Access.OPEN:
@@ -154,24 +154,21 @@ def _problems(each: Route) -> set[int]:
     return {int(status) for status in statuses}
 
 
-def _in_path(parameter: Parameter) -> Json:
-    return {**_described(parameter), "in": "path", "required": True}
-
-
-def _in_query(parameter: Parameter) -> Json:
-    return {**_described(parameter), "in": "header" if parameter.is_header else "query", "required": False}
-
-
-def _described(parameter: Parameter) -> Json:
-    """Return the schema of a parameter, which may be absent but is never null."""
+def _parameter(parameter: Parameter, place: str = "") -> Json:
+    """Return the description of a parameter, which may be absent (except in a path) but is never null."""
     (schema,), _ = msgspec.json.schema_components([parameter.kind], ref_template=_REF)
     schema.pop("description", None)
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
-    only = choices[0] if len(choices) == 1 else schema
-    return {"name": parameter.name, "description": parameter.description, "schema": only}
+    return {
+        "name": parameter.name,
+        "description": parameter.description,
+        "schema": choices[0] if len(choices) == 1 else schema,
+        "in": place or ("header" if parameter.is_header else "query"),
+        "required": place == "path",
+    }
 
 
 def operation_id(each: Route) -> str:
-    """Return a name for programs: ``get_v1_topics_topic_why``."""
+    """Return a name for client programs, such as ``get_v1_topics_topic_why``."""
     words = each.path.translate(str.maketrans(".:-", "___", "{}"))
     return "_".join([each.method.lower(), *filter(None, words.split("/"))])

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 describes them: what went wrong, a stable code, and what to do next."""
+"""Problems (RFC 9457): the errors of the HTTP endpoint, each with a stable code and a hint for the next step."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -20,8 +20,8 @@ from controllerd.errors import (
 from controllerd.status.schema.common import Problem
 
 
-class Refused(Exception):  # names what happened, as aiohttp's own refusals do
-    """A request is not served; ``problem`` is the answer."""
+class Refused(Exception):  # no suffix, like the exceptions of aiohttp
+    """A request is refused; ``problem`` is the response."""
 
     def __init__(
         self,
@@ -32,14 +32,14 @@ class Refused(Exception):  # names what happened, as aiohttp's own refusals do
         *,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """``headers`` are headers of the answer, such as ``WWW-Authenticate``."""
+        """``headers`` are headers of the response, such as ``WWW-Authenticate``."""
         super().__init__(detail)
         self.problem: Final = Problem(title=status.phrase, status=status, detail=detail, code=code, hint=hint)
         self.headers: Final = headers
 
 
-class _Meaning(NamedTuple):
-    """The problem of one of the daemon's own errors."""
+class _ErrorRow(NamedTuple):
+    """The problem of one error of the daemon."""
 
     error: type[ControllerdError]
     code: str
@@ -48,34 +48,36 @@ class _Meaning(NamedTuple):
     kafka_error: str | None = None
 
 
-_ASK_STATUS: Final = "controllerctl status, or GET /v1/status, says who holds the role"
-_MEANINGS: Final = (
-    _Meaning(NotController, "not_controller", HTTPStatus.CONFLICT, _ASK_STATUS, "NOT_CONTROLLER"),
-    _Meaning(ControllerMoved, "fenced", HTTPStatus.CONFLICT, _ASK_STATUS, "NOT_CONTROLLER"),
-    _Meaning(RefusedToLead, "refused_to_lead", HTTPStatus.CONFLICT, "remove the cause, then repeat"),
-    _Meaning(CallRefused, "refused", HTTPStatus.CONFLICT),
-    _Meaning(StoreUnavailable, "zookeeper_unavailable", HTTPStatus.SERVICE_UNAVAILABLE, "repeat when it answers"),
-    _Meaning(ControllerdError, "failed", HTTPStatus.INTERNAL_SERVER_ERROR, "the cause is in the log of the daemon"),
+_ASK_STATUS: Final = "controllerctl status, or GET /v1/status, shows the holder of the role"
+_ERRORS: Final = (
+    _ErrorRow(NotController, "not_controller", HTTPStatus.CONFLICT, _ASK_STATUS, "NOT_CONTROLLER"),
+    _ErrorRow(ControllerMoved, "fenced", HTTPStatus.CONFLICT, _ASK_STATUS, "NOT_CONTROLLER"),
+    _ErrorRow(RefusedToLead, "refused_to_lead", HTTPStatus.CONFLICT, "remove the cause, then repeat"),
+    _ErrorRow(CallRefused, "refused", HTTPStatus.CONFLICT),
+    _ErrorRow(
+        StoreUnavailable, "zookeeper_unavailable", HTTPStatus.SERVICE_UNAVAILABLE, "repeat when ZooKeeper answers"
+    ),
+    _ErrorRow(ControllerdError, "failed", HTTPStatus.INTERNAL_SERVER_ERROR, "the cause is in the log of the daemon"),
 )
-"""The first row that matches counts."""
+"""The first row that matches decides."""
 
 
 def problem_of(error: ControllerdError) -> Problem:
-    """Return the problem that stands for one of the daemon's own errors."""
-    meaning = next(meaning for meaning in _MEANINGS if isinstance(error, meaning.error))
+    """Return the problem of an error of the daemon."""
+    row = next(row for row in _ERRORS if isinstance(error, row.error))
     return Problem(
-        title=meaning.status.phrase,
-        status=meaning.status,
+        title=row.status.phrase,
+        status=row.status,
         detail=str(error),
-        code=meaning.code,
-        kafka_error=meaning.kafka_error,
-        hint=meaning.hint,
+        code=row.code,
+        kafka_error=row.kafka_error,
+        hint=row.hint,
     )
 
 
 @web.middleware
 async def describe_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give every refusal the same form: ours, the daemon's errors, and aiohttp's own (404, 405, 413 ...)."""
+    """Answer with a problem: for ``Refused``, for errors of the daemon, and for aiohttp's own (404, 405, 413 ...)."""
     try:
         return await handler(request)
     except Refused as refused:
@@ -87,14 +89,14 @@ async def describe_problems(request: web.Request, handler: Handler) -> web.Strea
 
 
 def respond(problem: Problem, headers: Mapping[str, str] = MappingProxyType({})) -> web.Response:
-    """Return the problem as an answer; bytes of the client that are no UTF-8 are escaped in its detail."""
+    """Return the response with this problem; bytes of the client that are not UTF-8 are escaped in its detail."""
     problem = msgspec.structs.replace(problem, detail=as_text(problem.detail))
     headers = {**headers, "Content-Type": "application/problem+json"}
     return web.Response(status=problem.status, body=msgspec.json.encode(problem), headers=headers)
 
 
 def as_text(sent: str) -> str:
-    """Return the content of a header with escapes for the bytes that are no UTF-8, which JSON cannot hold."""
+    """Return the text of a header with escapes for bytes that are not UTF-8, because JSON cannot contain them."""
     return sent.encode(errors="backslashreplace").decode()
 
 

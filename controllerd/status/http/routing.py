@@ -1,8 +1,8 @@
-"""The routes of the HTTP endpoint as data: they are served, access is checked by them, OpenAPI describes them.
+"""The routes of the HTTP endpoint as data: for aiohttp's router, for access control, and for the OpenAPI document.
 
-A method of an ``Api`` becomes a route by the decorator ``route``. Its query parameters are the fields of one struct,
-annotated with ``msgspec.Meta(description=...)``: they are described, decoded and checked by that struct. A parameter
-that is unknown, given twice, or makes no sense is refused with the names of the parameters that exist.
+The decorator ``route`` makes a route of a method of an ``Api``. The query parameters are the fields of one struct,
+annotated with ``msgspec.Meta(description=...)``; the struct describes, decodes and checks them. A parameter that is
+unknown, repeated or invalid is refused with the names of the parameters that exist.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from aiohttp.typedefs import Handler
 from controllerd.status.http.problems import Refused
 
 MAX_LIMIT: Final = 2_000
-"""A longer page takes so long beside others that its readers notice; events go before them all."""
+"""Larger pages take noticeably long when several clients read them, because events have priority."""
 DEFAULT_LIMIT: Final = 500
 _DECLARED: Final = "declared_route"
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT, description="How many items at most.")]
-Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="Where to go on: next_cursor of the page before.")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT, description="The most items on the page.")]
+Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="next_cursor of the page before.")]
 TopicGlob = Annotated[
     str, msgspec.Meta(max_length=249, description="Only topics whose name matches, such as payments* or orders.")
 ]
@@ -34,22 +34,22 @@ Method = TypeVar("Method", bound=Callable[[Any, web.Request], Awaitable[msgspec.
 
 
 class Access(Enum):
-    """Who may ask."""
+    """The rights that a request to a route requires."""
 
     OPEN = "open"
-    """Every client that can connect: health for load balancers and supervisors."""
+    """None: every client that can connect. Health checks of load balancers and supervisors."""
     READ = "read"
-    """Clients with a read or an admin token, where tokens are configured."""
+    """A read or an admin token, where tokens are configured."""
     ADMIN = "admin"
-    """Clients with an admin token, and users of the admin socket."""
+    """An admin token, or the admin socket."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the query parameters of a route; every field has a default."""
 
 
-class Page(Query, frozen=True, kw_only=True):
-    """Base of the query parameters of a list that comes in pages."""
+class ListQuery(Query, frozen=True, kw_only=True):
+    """Base of the query parameters of a list with pages."""
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = ""
@@ -57,14 +57,14 @@ class Page(Query, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A query parameter, a header or a part of the path; ``kind`` is a type that msgspec decodes."""
+    """A query parameter, a header or a part of the path; msgspec decodes it as ``kind``."""
 
     name: str
     kind: object
     description: str
     is_header: bool = False
     pattern: str = ""
-    """A regular expression for a part of the path; empty: anything but a slash."""
+    """A regular expression for a part of the path; empty: any text without a slash."""
 
 
 TOPIC: Final = Parameter(name="topic", kind=str, description="Name of the topic.")
@@ -73,14 +73,14 @@ BROKER: Final = Parameter(name="id", kind=int, description="Id of the broker.", 
 IF_NONE_MATCH: Final = Parameter(
     name="If-None-Match",
     kind=str,
-    description="The ETag of an earlier answer: 304 without a body while it is still right.",
+    description="The ETag of an earlier response: 304 without a body while it is still valid.",
     is_header=True,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method of one path; ``path`` is written as OpenAPI writes it, such as ``/v1/topics/{topic}``."""
+    """One method of one path; ``path`` is written as in OpenAPI, such as ``/v1/topics/{topic}``."""
 
     method: str = "GET"
     path: str
@@ -91,15 +91,15 @@ class Route:
     query: tuple[Parameter, ...] = ()
     body: type[msgspec.Struct] | None = None
     answers: Answers = field(default_factory=dict)
-    """Status code to the type of the answer, or to a media type. Problems (4xx, 5xx) are described for every route."""
+    """The type or the media type of the response by status code. Every route has problems (4xx, 5xx) as well."""
     is_stream: bool = False
-    """Whether an answer may go on until the client leaves, for a client that accepts ``text/event-stream``."""
+    """Whether the response to a client that accepts ``text/event-stream`` continues until it disconnects."""
     body_limit: int = 16 * 1024
     """Bytes; a longer body is refused."""
 
     @property
     def aiohttp_path(self) -> str:
-        """The path as aiohttp's router wants it."""
+        """The path in the form of aiohttp's router."""
         path = self.path
         for each in self.path_parameters:
             path = path.replace(f"{{{each.name}}}", f"{{{each.name}:{each.pattern}}}") if each.pattern else path
@@ -107,7 +107,7 @@ class Route:
 
 
 class Api:
-    """Base of routes that belong together; each is declared at its method by ``route``."""
+    """Base of classes with routes; the decorator ``route`` declares each route at its method."""
 
     def routes(self) -> list[Route]:
         """Return the routes in the order of their methods."""
@@ -124,13 +124,13 @@ def route(
     extra: tuple[Parameter, ...] = (),
     **details: Any,
 ) -> Callable[[Method], Method]:
-    """Declare a method as the handler of a route; ``answers`` alone is the answer with status 200.
+    """Declare a method as the handler of a route; ``answers`` without a status code is the response 200.
 
-    The method may return a struct, which is sent as JSON. ``extra`` are parameters beside those of ``query``, and
-    ``details`` further fields of ``Route``.
+    The method may return a struct, which is sent as JSON. ``extra`` has parameters in addition to ``query``, and
+    ``details`` has further fields of ``Route``.
     """
-    asked_for = (*(parameters(query) if query is not None else ()), *extra)
-    known: Answers = answers if isinstance(answers, Mapping) else {HTTPStatus.OK: answers}
+    all_parameters = (*(parameters(query) if query is not None else ()), *extra)
+    by_status: Answers = answers if isinstance(answers, Mapping) else {HTTPStatus.OK: answers}
 
     def declare(method: Method) -> Method:
         made = Route(
@@ -138,8 +138,8 @@ def route(
             handler=method,  # type: ignore[arg-type]  # bound to its object by ``Api.routes``
             summary=summary,
             path_parameters=path_parameters,
-            query=asked_for,
-            answers=known,
+            query=all_parameters,
+            answers=by_status,
             **details,
         )
         setattr(method, _DECLARED, made)
@@ -157,7 +157,7 @@ def _responding(method: Callable[[web.Request], Awaitable[msgspec.Struct | web.S
 
 
 def answer(content: msgspec.Struct, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
-    """Return one of the schema's types as JSON."""
+    """Return a response with this struct as JSON."""
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
 
 
@@ -165,7 +165,7 @@ _REGISTERED: Final[web.AppKey[dict[tuple[str, str], Route]]] = web.AppKey("route
 
 
 def register(application: web.Application, routes: Iterable[Route]) -> None:
-    """Serve these routes, each GET with HEAD. :raises ValueError: two of them have the same method and path."""
+    """Add these routes, each GET with HEAD. :raises ValueError: two of them have the same method and path."""
     registered = application.setdefault(_REGISTERED, {})
     for each in routes:
         if (each.method, each.path) in registered:
@@ -178,7 +178,7 @@ def register(application: web.Application, routes: Iterable[Route]) -> None:
 
 
 def route_of(request: web.Request) -> Route | None:
-    """Return the route of a request, for middlewares; None when there is no such path or method."""
+    """Return the route of a request; None when there is no such path or method."""
     resource = request.match_info.route.resource
     if resource is None:
         return None
@@ -198,28 +198,28 @@ def _description(hint: object) -> str:
     return next(described, "")
 
 
-def asked(request: web.Request, kind: type[QueryType]) -> QueryType:
-    """Return the query of a request. :raises Refused: as ``check_query`` does."""
+def parse_query(request: web.Request, kind: type[QueryType]) -> QueryType:
+    """Return the decoded query of a request. :raises Refused: a parameter is invalid."""
     try:
         return msgspec.convert(dict(request.query), kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _bad(str(error), [each.name for each in msgspec.structs.fields(kind)]) from error
+        raise _bad_parameter(str(error), [each.name for each in msgspec.structs.fields(kind)]) from error
 
 
 @web.middleware
 async def check_query(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse parameters that a route does not have, and values that make no sense.
+    """Refuse parameters that a route does not have, and invalid values.
 
-    Routes that are open to every client are left out: load balancers append what they like.
+    Routes that are open to every client are not checked, because load balancers append parameters of their own.
     """
     known_route = route_of(request)
     if known_route is not None and known_route.access is not Access.OPEN:
         known = {parameter.name: parameter for parameter in known_route.query if not parameter.is_header}
         for name in request.query:
             if name not in known:
-                raise _bad(f"there is no parameter {name[:100]!r} here", list(known))
+                raise _bad_parameter(f"there is no parameter {name[:100]!r} here", list(known))
             if len(request.query.getall(name)) > 1:
-                raise _bad(f"the parameter {name} is given more than once", list(known))
+                raise _bad_parameter(f"the parameter {name} is given more than once", list(known))
         for name, value in request.query.items():
             _check_value(name, value, known)
     return await handler(request)
@@ -234,11 +234,11 @@ def _check_value(name: str, value: str, known: Mapping[str, Parameter]) -> None:
         if choices:
             hint = f"{name} is one of {', '.join(choices)}"
             raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", detail, hint) from error
-        raise _bad(detail, list(known)) from error
+        raise _bad_parameter(detail, list(known)) from error
 
 
 def _choices(kind: object) -> Iterator[str]:
-    """Yield the words that a parameter may be, where it is one of a few."""
+    """Yield the possible values of a parameter that is one of a few words."""
     if get_origin(kind) is Literal:
         yield from get_args(kind)
     else:
@@ -246,6 +246,6 @@ def _choices(kind: object) -> Iterator[str]:
             yield from _choices(part)
 
 
-def _bad(detail: str, known: Sequence[str]) -> Refused:
+def _bad_parameter(detail: str, known: Sequence[str]) -> Refused:
     hint = f"allowed here: {', '.join(known)}" if known else "no parameters are allowed here"
     return Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", detail, hint)

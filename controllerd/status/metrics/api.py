@@ -1,4 +1,4 @@
-"""``/metrics`` for Prometheus, in its text format or as OpenMetrics; and the count of the requests to this endpoint."""
+"""``/metrics`` for Prometheus, in its text format or as OpenMetrics, and the counter of HTTP requests."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,16 +23,16 @@ OPEN_METRICS: Final = "application/openmetrics-text"
 TEXT: Final = "text/plain"
 _END: Final = b"# EOF\n"
 _AT_ONCE: Final = 8
-"""Families that are encoded before the event loop may have a turn."""
+"""Metrics that are encoded in one slice, after which the event loop may run."""
 _CLIENT_LEFT: Final = 499
-"""nginx's code for a client that left before the answer: no fault of the server."""
+"""nginx's status code for a client that disconnected before the response."""
 
 
 class MetricsApi(Api):
-    """All metrics: those that are counted, and those that are looked up at the request."""
+    """All metrics: those that are counted all the time, and those that are computed at the request."""
 
     def __init__(self, context: ReadContext, config: MetricsConfig) -> None:
-        """``context``: shares what it has counted."""
+        """``context``: its figures are shared with the other readers."""
         self._context = context
         self._sources = context.sources
         self._config = config
@@ -44,7 +44,7 @@ class MetricsApi(Api):
             Route(
                 path="/metrics",
                 handler=self.metrics,
-                summary="Metrics for Prometheus, or OpenMetrics for whoever accepts that",
+                summary="Metrics for Prometheus, or OpenMetrics if the client accepts that",
                 access=Access.OPEN if self._config.open else Access.READ,
                 answers={HTTPStatus.OK: TEXT},
             )
@@ -53,15 +53,15 @@ class MetricsApi(Api):
     async def metrics(self, request: web.Request) -> web.Response:
         """Answer in the format that the client accepts."""
         slicer = await self._context.slicer()
-        figures = await figures_of(self._sources.snapshot(), self._context.counter, slicer)
+        figures = await figures_of(self._sources.snapshot(), self._context.counts, slicer)
         families = list(self.families(figures))
         if OPEN_METRICS in request.headers.get("Accept", ""):
-            body = [part.removesuffix(_END) for part in await _written(families, openmetrics.generate_latest, slicer)]
+            body = [part.removesuffix(_END) for part in await _encoded(families, openmetrics.generate_latest, slicer)]
             return _answer([*body, _END], openmetrics.CONTENT_TYPE_LATEST)
-        return _answer(await _written(families, generate_latest, slicer), CONTENT_TYPE_PLAIN_0_0_4)
+        return _answer(await _encoded(families, generate_latest, slicer), CONTENT_TYPE_PLAIN_0_0_4)
 
     def families(self, figures: ClusterFigures) -> Iterator[Metric]:
-        """Yield every metric; ``figures``: counted in the snapshot."""
+        """Yield every metric; ``figures``: those of the snapshot."""
         meters = self._sources.meters
         yield from peer_families(self._sources, meters, figures, self._config.dialects)
         yield from own_families(self._sources, meters)
@@ -69,7 +69,7 @@ class MetricsApi(Api):
 
 
 class _Families(Collector):
-    """Some metrics, as the encoders want them."""
+    """Metrics in the form that the encoders take."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
@@ -78,8 +78,8 @@ class _Families(Collector):
         return self._families
 
 
-async def _written(families: Sequence[Metric], encode: Callable[[Collector], bytes], slicer: Slicer) -> list[bytes]:
-    """Encode in parts, because a large cluster has many brokers."""
+async def _encoded(families: Sequence[Metric], encode: Callable[[Collector], bytes], slicer: Slicer) -> list[bytes]:
+    """Encode in slices, because a large cluster has many brokers."""
     parts = []
     for some in sliced(families, _AT_ONCE):
         parts.append(encode(_Families(some)))
@@ -92,14 +92,14 @@ def _answer(parts: list[bytes], kind: str) -> web.Response:
 
 
 class RequestCounter:
-    """The outermost middleware: counts requests by route, and never by path, of which there are any number."""
+    """The outermost middleware. It counts requests by route and not by path, as the number of paths is not bounded."""
 
     def __init__(self, meters: Meters) -> None:
         self._meters = meters.http
 
     @web.middleware
     async def count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Pass the request on, and count its answer."""
+        """Pass the request on, and count its response."""
         began, code = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
         try:
             response = await handler(request)

@@ -1,6 +1,7 @@
-"""The counters of a working controller. Each count costs a microsecond or two, and none is of a partition."""
+"""The metrics that are counted all the time. A count takes a microsecond or two, and none has a label per partition."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -15,38 +16,38 @@ from controllerd.record.records import Record
 from controllerd.status.metrics.reservoir import DecayingReservoir
 
 Seconds = Callable[[], float]
-"""Gives monotonic seconds."""
+"""A clock of monotonic seconds."""
 
 IDLE_S: Final = 300.0
-"""After so long without an event the peer forgets how long events waited (KAFKA-12327)."""
+"""After this time without an event, Kafka's controller resets the waiting times (KAFKA-12327)."""
 _SHORT: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _OPERATIONS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500)
 
 
 class Timer:
-    """How often something took place, and a sample of how long it took, in milliseconds."""
+    """A count of operations, and a sample of their durations in milliseconds."""
 
     def __init__(self, clock: Seconds) -> None:
         self.count = 0
         self.sample: Final = DecayingReservoir(clock)
 
     def observe(self, took_s: float) -> None:
-        """It took so long."""
+        """Count one operation with this duration."""
         self.count += 1
         self.sample.update(took_s * 1000)
 
 
 class EventMeters:
-    """The events of the controller, by state as the peer counts them, and by their own names."""
+    """The events of the controller: by state, as in Kafka's controller, and by name."""
 
     def __init__(self, clock: Seconds) -> None:
         self._clock = clock
         self._handled_at = clock()
         self._waited = Timer(clock)
-        self.by_state: Final[dict[int, Timer]] = {}
+        self._by_state: Final = defaultdict[int, Timer](lambda: Timer(clock))
         self.all: Final = Timer(clock)
-        """How long handling took, whatever the event."""
+        """The handling times of all events."""
         self.unclean_elections = 0
         self._seconds = Histogram(
             "controllerd_event_seconds", "How long handling an event took.", ["event"], registry=None, buckets=_LONG
@@ -57,13 +58,13 @@ class EventMeters:
 
     @property
     def waited(self) -> Timer:
-        """How long events waited; nothing after five minutes without any, as the peer has it."""
+        """The waiting times of events; reset after five minutes without events, as in Kafka's controller."""
         if self._waited.count and self._clock() - self._handled_at > IDLE_S:
             self._waited = Timer(self._clock)
         return self._waited
 
     def observe(self, state: int, event: str, queue_s: float, processing_s: float) -> None:
-        """An event was handled."""
+        """Count one event that was handled."""
         self.waited.observe(queue_s)
         self._handled_at = self._clock()
         self.timer(state).observe(processing_s)
@@ -72,14 +73,11 @@ class EventMeters:
         self._queue_seconds.observe(queue_s)
 
     def timer(self, state: int) -> Timer:
-        """How long events of this state took."""
-        timer = self.by_state.get(state)
-        if timer is None:
-            timer = self.by_state[state] = Timer(self._clock)
-        return timer
+        """The handling times of events of this state."""
+        return self._by_state[state]
 
     def collect(self) -> Iterator[Metric]:
-        """Our own metrics."""
+        """The metrics with names of our own."""
         for meter in (self._seconds, self._queue_seconds):
             yield from meter.collect()
 
@@ -95,14 +93,14 @@ class RecordMeters:
         }
 
     def count(self, record: Record) -> None:
-        """Count the record, if its kind has a counter and this record is one that it counts."""
+        """Count the record, if its kind has a counter that counts this record."""
         declared, counter = self._counters.get(type(record), (None, None))
         value = declared.value_of(record) if declared is not None else None
         if counter is not None and value is not None:
             counter.labels(value).inc()
 
     def collect(self) -> Iterator[Metric]:
-        """Our own metrics."""
+        """The metrics with names of our own."""
         for _, counter in self._counters.values():
             yield from counter.collect()
 
@@ -115,12 +113,11 @@ def _counter_of(declared: RecordCounter[Any]) -> Counter:
 
 
 class ChannelMeters:
-    """The control requests to brokers. Observes the channel manager."""
+    """The control requests to brokers; an observer of the channel manager."""
 
     def __init__(self, clock: Seconds) -> None:
-        self._clock = clock
-        self.queued: Final[dict[BrokerId, Timer]] = {}
-        """How long requests waited until the sender took them."""
+        self.queued: Final = defaultdict[BrokerId, Timer](lambda: Timer(clock))
+        """The times that requests waited until the sender took them, by broker."""
         self._bytes = Counter(
             "controllerd_request_bytes",
             "Bytes of control requests that were sent, repeated ones each time, headers not included.",
@@ -136,35 +133,32 @@ class ChannelMeters:
         )
 
     def on_taken(self, broker: BrokerId, waited_s: float) -> None:
-        """The sender takes the next request."""
-        timer = self.queued.get(broker)
-        if timer is None:
-            timer = self.queued[broker] = Timer(self._clock)
-        timer.observe(waited_s)
+        """Count the waiting time of a request that the sender takes."""
+        self.queued[broker].observe(waited_s)
 
     def on_request(
         self,
         broker: BrokerId,
         request: ControlRequest,
-        version: int,  # noqa: ARG002  # others want to know it
+        version: int,  # noqa: ARG002  # for other observers
         correlation_id: int,  # noqa: ARG002
         bytes_sent: int,
     ) -> None:
-        """A request is about to leave."""
+        """Count the bytes of a request before it is sent."""
         self._bytes.labels(api_name(request), broker).inc(bytes_sent)
 
     def on_response(self, exchange: Exchange) -> None:
-        """A request was answered."""
+        """Count the time until the response."""
         self._seconds.labels(exchange.response.api).observe(exchange.took_s)
 
     def collect(self) -> Iterator[Metric]:
-        """Our own metrics."""
+        """The metrics with names of our own."""
         yield from self._bytes.collect()
         yield from self._seconds.collect()
 
 
 class ZooKeeperMeters:
-    """The requests to ZooKeeper. Observes the session."""
+    """The requests to ZooKeeper; an observer of the session."""
 
     def __init__(self) -> None:
         self._seconds = Histogram(
@@ -179,21 +173,21 @@ class ZooKeeperMeters:
         )
 
     def on_answer(self, op: str, took_s: float) -> None:
-        """A request was answered, or will not be."""
+        """Count the time of a request that was answered or has failed."""
         self._seconds.labels(op).observe(took_s)
 
     def on_commit(self, operations: int) -> None:
-        """A transaction is about to be sent."""
+        """Count the operations of a transaction before it is sent."""
         self._operations.observe(operations)
 
     def collect(self) -> Iterator[Metric]:
-        """Our own metrics."""
+        """The metrics with names of our own."""
         yield from self._seconds.collect()
         yield from self._operations.collect()
 
 
-class Unavailable:
-    """How long partitions had no leader, added up: derived from how many there are at each publication."""
+class OfflineTime:
+    """The time that partitions had no leader, added up over all partitions, from their number at each publication."""
 
     def __init__(self, clock: Seconds) -> None:
         self._clock = clock
@@ -202,23 +196,23 @@ class Unavailable:
         self._seconds = 0.0
 
     def note(self, offline: int) -> None:
-        """So many partitions are offline from now on."""
+        """Set the number of offline partitions from now on."""
         self._seconds, self._since = self.seconds, self._clock()
         self._offline = offline
 
     @property
     def seconds(self) -> float:
-        """Up to now."""
+        """The total up to now, in seconds."""
         return self._seconds + self._offline * (self._clock() - self._since)
 
 
 class HttpMeters:
-    """The requests that the status endpoint served."""
+    """The requests to the status endpoint."""
 
     def __init__(self) -> None:
         self._requests = Counter(
             "controllerd_http_requests",
-            "Requests that the status endpoint answered; 499: the client had left.",
+            "Requests that the status endpoint answered; 499: the client had disconnected.",
             ["method", "route", "code"],
             registry=None,
         )
@@ -230,19 +224,19 @@ class HttpMeters:
         )
 
     def count(self, method: str, route: str, code: int, took_s: float | None) -> None:
-        """A request was answered; ``took_s`` is None for a stream."""
+        """Count one request; ``took_s`` is None for a stream."""
         self._requests.labels(method, route, code).inc()
         if took_s is not None:
             self._seconds.observe(took_s)
 
     def collect(self) -> Iterator[Metric]:
-        """Our own metrics."""
+        """The metrics with names of our own."""
         yield from self._requests.collect()
         yield from self._seconds.collect()
 
 
 class Meters:
-    """All of them, for one instance."""
+    """All counted metrics of one instance."""
 
     def __init__(self, clock: Seconds = time.monotonic) -> None:
         self.clock: Final = clock
@@ -250,21 +244,21 @@ class Meters:
         self.records: Final = RecordMeters()
         self.channels: Final = ChannelMeters(clock)
         self.zookeeper: Final = ZooKeeperMeters()
-        self.unavailable: Final = Unavailable(clock)
+        self.unavailable: Final = OfflineTime(clock)
         self.http: Final = HttpMeters()
         self.lag: Final = Histogram(
             "controllerd_loop_lag_seconds",
-            "How much later than asked for the event loop woke somebody up, tried several times a second.",
+            "Delay of timers in the event loop, measured several times a second.",
             registry=None,
             buckets=_SHORT,
         )
         self.failover_phases: Final[dict[str, float]] = {}
-        """Seconds of each phase of the newest election that was won."""
+        """Seconds of each phase of the last election that this instance won."""
 
     def collect(self) -> Iterator[Metric]:
-        """Our own metrics among them."""
+        """All counted metrics with names of our own."""
         for part in (self.events, self.records, self.channels, self.zookeeper, self.http, self.lag):
             for metric in part.collect():
-                # Since when each is counted would be one more series for every one of them, which nobody asks for.
+                # The creation times would be one more series for each counter, without any use.
                 metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
                 yield metric

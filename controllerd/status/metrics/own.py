@@ -1,4 +1,4 @@
-"""Our own metrics that are looked up at a request, in base units."""
+"""The metrics with names of our own that are computed at a request, in base units."""
 
 import platform
 from collections import Counter
@@ -16,17 +16,14 @@ from controllerd.views import ChannelView, ClusterView, Role, SessionStateName
 
 _MS: Final = 1000
 _RULINGS: Final = ("equal", "different", "unclear", "deliberate", "not judged")
-"""They exist from the beginning, so that the first of each is an increase."""
+"""These labels exist from the beginning, so that the first count of each is an increase."""
 
 
 def own_families(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
-    """Yield all of them, those that are counted all the time included."""
+    """Yield all metrics with names of our own, including those that are counted all the time."""
     snapshot = sources.snapshot()
-    yield _one_of(
-        "controllerd_build_info",
-        "Always 1; the labels say what runs.",
-        {"version": daemon_version(), "python": platform.python_version()},
-    )
+    meaning, python = "Always 1; the labels name the versions.", platform.python_version()
+    yield gauge("controllerd_build_info", meaning, 1, version=daemon_version(), python=python)
     roles = {role.value: int(role is snapshot.role) for role in Role}
     yield _labelled("controllerd_role", "1 for the role that this instance has.", "role", roles)
     for name, (meaning, value) in _of_snapshot(snapshot, sources.now_ms()).items():
@@ -39,9 +36,9 @@ def own_families(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
     yield from _audit(sources.audit())
     yield from _channels(list(sources.channels().items()))
     seconds = meters.unavailable.seconds
-    meaning = "Seconds that partitions had no leader, added up over all partitions, while this instance led."
+    meaning = "Seconds that partitions had no leader, added up over all partitions, while this instance was active."
     yield CounterMetricFamily("controllerd_partition_unavailable_seconds", meaning, seconds)
-    meaning = "How long each phase of the newest election took that this instance won."
+    meaning = "Duration of each phase of the last election that this instance won."
     yield _labelled("controllerd_failover_phase_seconds", meaning, "phase", meters.failover_phases)
     yield from meters.collect()
 
@@ -55,14 +52,14 @@ def _of_snapshot(snapshot: ClusterView, now_ms: int) -> dict[str, tuple[str, flo
             snapshot.controller_epoch if snapshot.is_active else 0,
         ),
         "controllerd_foreign_controller_seconds": (
-            "For how long a broker's own controller has held the role; 0 when none does.",
+            "How long the built-in controller of a broker has held the role; 0 if none does.",
             max(0, now_ms - holder.since_ms) / _MS if holder is not None and is_foreign else 0.0,
         ),
         "controllerd_quarantined_znodes": (
             "Znodes that are left alone until they are repaired.",
             len(snapshot.quarantine),
         ),
-        "controllerd_pauses": ("What operators told us to leave alone for a while.", len(snapshot.pauses)),
+        "controllerd_pauses": ("Pauses that operators asked for.", len(snapshot.pauses)),
     }
 
 
@@ -81,10 +78,10 @@ def _observed(found: ObservationsView | None) -> Metric:
 def _worker(sources: StatusSources) -> Iterator[Metric]:
     worker = sources.worker()
     running, idle = worker.running_s, worker.since_progress_s
-    yield gauge("controllerd_event_running_seconds", "For how long the event in work has been handled.", running)
-    yield gauge("controllerd_since_progress_seconds", "Since the event worker last showed progress.", idle)
+    yield gauge("controllerd_event_running_seconds", "How long the running event has been handled.", running)
+    yield gauge("controllerd_since_progress_seconds", "Time since the event worker last made progress.", idle)
     age = sources.queue.oldest_age_s()
-    yield gauge("controllerd_queue_oldest_seconds", "For how long the oldest event has waited.", age)
+    yield gauge("controllerd_queue_oldest_seconds", "How long the oldest event has waited.", age)
 
 
 def _audit(audit: AuditView) -> Iterator[Metric]:
@@ -93,7 +90,7 @@ def _audit(audit: AuditView) -> Iterator[Metric]:
     yield CounterMetricFamily("controllerd_audit_dropped", "Records that were lost.", audit.records_lost)
     meaning = "1 while the audit log cannot be written or its head not exported."
     yield gauge("controllerd_audit_trouble", meaning, int(audit.trouble is not None))
-    name, syncs = "controllerd_audit_fsync_seconds", "How long forcing the audit log to the disk took."
+    name, syncs = "controllerd_audit_fsync_seconds", "Duration of fsync of the audit log."
     yield SummaryMetricFamily(name, syncs, count_value=audit.syncs, sum_value=audit.sync_s)
 
 
@@ -101,7 +98,7 @@ def _channels(channels: list[tuple[int, ChannelView]]) -> Iterator[Metric]:
     up = {str(broker): int(view.connected) for broker, view in channels}
     yield _labelled("controllerd_broker_up", "1 while a broker answers control requests.", "broker_id", up)
     oldest = {str(broker): view.oldest_age_s for broker, view in channels}
-    meaning = "For how long the control request at the head of a broker's queue has waited."
+    meaning = "How long the control request at the head of a broker's queue has waited."
     yield _labelled("controllerd_broker_oldest_request_seconds", meaning, "broker_id", oldest)
 
 
@@ -110,10 +107,4 @@ def _labelled(name: str, meaning: str, label: str, values: Mapping[str, float]) 
     metric = GaugeMetricFamily(name, meaning, labels=[label])
     for value, number in values.items():
         metric.add_metric([value], number)
-    return metric
-
-
-def _one_of(name: str, meaning: str, labels: Mapping[str, str]) -> Metric:
-    metric = Metric(name, meaning, "gauge")
-    metric.add_sample(name, dict(labels), 1)
     return metric

@@ -1,7 +1,7 @@
-"""The metrics of Kafka's own controller under the names that dashboards and alerts know them by.
+"""The metrics of Kafka's own controller, under the names that existing dashboards and alerts use.
 
-They are what exporters make of its MBeans: a gauge keeps its name, a histogram or timer is a gauge per quantile and a
-count beside it, and the names of meters depend on the exporter: those are the dialects.
+Exporters derive these names from MBeans. A gauge keeps its name. A histogram or timer becomes a gauge per quantile, and
+a count. The names of meters depend on the exporter, which is called a dialect here.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.slicer import Slicer
 from controllerd.status.metrics.meters import Meters, Timer
-from controllerd.status.reads.counts import PartitionCounter
+from controllerd.status.reads.counts import Counts, TopicFigures
 from controllerd.status.sources import StatusSources
 from controllerd.views import ChannelView, ClusterView, DeletionView
 from events.base import ControllerState
@@ -46,18 +46,18 @@ _TIMED: Final[Mapping[ControllerState, str]] = {
     ControllerState.LIST_PARTITION_REASSIGNMENT: "listpartitionreassignment",
     ControllerState.UPDATE_FEATURES: "updatefeatures",
 }
-"""Kafka calls a change of brokers a leader election; two states have no timer."""
+"""The names of Kafka's timers, in which a change of brokers is a leader election. Two states have no timer."""
 
 
 class ClusterFigures(NamedTuple):
-    """The gauges of Kafka's controller; all of them 0 where this instance is not the active controller."""
+    """The gauges of Kafka's controller; all 0 if this instance is not the active controller."""
 
     topics: int = 0
     partitions: int = 0
     """The partitions that have, or had, a leader."""
     offline: int = 0
     imbalanced: int = 0
-    """Not led by their preferred replica; topics to be deleted do not count."""
+    """Partitions that their preferred replica does not lead, without topics to be deleted."""
     topics_to_delete: int = 0
     replicas_to_delete: int = 0
     topics_ineligible: int = 0
@@ -65,11 +65,11 @@ class ClusterFigures(NamedTuple):
     brokers: int = 0
 
 
-async def figures_of(snapshot: ClusterView, counter: PartitionCounter, slicer: Slicer) -> ClusterFigures:
-    """Return the figures of the snapshot, at the cost of the topics that changed."""
+async def figures_of(snapshot: ClusterView, counts: TopicFigures[Counts], slicer: Slicer) -> ClusterFigures:
+    """Return the figures of the snapshot; only topics that changed are measured again."""
     if not snapshot.is_active:
         return ClusterFigures()
-    by_topic = await counter.by_topic(snapshot, slicer)
+    by_topic = await counts.all(snapshot, slicer)
     queued = {name: view for name, view in snapshot.deletions.items() if view.is_queued}
     hidden = {name for name, view in queued.items() if view.is_hidden}
     deletions = queued.values()
@@ -95,7 +95,7 @@ def _replicas_in(states: Collection[ReplicaState], view: DeletionView) -> int:
 def peer_families(
     sources: StatusSources, meters: Meters, figures: ClusterFigures, dialects: Collection[str]
 ) -> Iterator[Metric]:
-    """Yield all of them."""
+    """Yield all metrics of Kafka's controller."""
     yield from _controller(sources, figures)
     yield from _event_manager(sources, meters)
     yield from _stats(meters, dialects)
@@ -104,10 +104,13 @@ def peer_families(
         yield from _kraft(sources, meters)
 
 
-def gauge(name: str, meaning: str, value: float) -> Metric:
-    """Return a gauge without labels."""
-    metric = Metric(name, meaning, "gauge")
-    metric.add_sample(name, {}, value)
+def gauge(name: str, meaning: str, value: float, **labels: str) -> Metric:
+    """Return a gauge with one sample."""
+    return _with_sample(Metric(name, meaning, "gauge"), name, value, **labels)
+
+
+def _with_sample(metric: Metric, name: str, value: float, **labels: str) -> Metric:
+    metric.add_sample(name, labels, value)
     return metric
 
 
@@ -117,14 +120,14 @@ def _controller(sources: StatusSources, figures: ClusterFigures) -> Iterator[Met
         "activecontrollercount": ("1 on the active controller, 0 elsewhere.", int(is_active)),
         "offlinepartitionscount": ("Partitions without a leader.", figures.offline),
         "preferredreplicaimbalancecount": (
-            "Partitions that their preferred replica does not lead, but for topics to be deleted.",
+            "Partitions that their preferred replica does not lead, without topics to be deleted.",
             figures.imbalanced,
         ),
-        "controllerstate": ("The state of the event in work, in Kafka's codes; 0 when idle.", sources.worker().state),
+        "controllerstate": ("The state of the running event, in Kafka's codes; 0 when idle.", sources.worker().state),
         "globaltopiccount": ("Topics.", figures.topics),
         "globalpartitioncount": ("Partitions that have or had a leader.", figures.partitions),
-        "topicstodeletecount": ("Topics whose deletion was asked for.", figures.topics_to_delete),
-        "replicastodeletecount": ("Replicas of those that are not deleted yet.", figures.replicas_to_delete),
+        "topicstodeletecount": ("Topics whose deletion was requested.", figures.topics_to_delete),
+        "replicastodeletecount": ("Replicas of these topics that are not deleted yet.", figures.replicas_to_delete),
         "topicsineligibletodeletecount": ("Topics whose deletion is held up.", figures.topics_ineligible),
         "replicasineligibletodeletecount": (
             "Replicas of topics to be deleted that cannot be deleted now.",
@@ -154,8 +157,7 @@ def _stats(meters: Meters, dialects: Collection[str]) -> Iterator[Metric]:
     elections, meaning = meters.events.unclean_elections, "Leaders elected outside their ISR."
     if JMX_EXPORTER in dialects:
         counter = Metric(f"{_STATS}uncleanleaderelections", meaning, "counter")
-        counter.add_sample(f"{_STATS}uncleanleaderelections_total", {}, elections)
-        yield counter
+        yield _with_sample(counter, f"{counter.name}_total", elections)
     if STRIMZI_REPORTER in dialects:
         yield _untyped(f"{_STATS}uncleanleaderelectionspersec_total", meaning, elections)
     if CONFLUENT in dialects:
@@ -176,7 +178,7 @@ def _channel_manager(channels: Mapping[BrokerId, ChannelView], meters: Meters) -
 
 
 def _kraft(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
-    """Yield the metrics of dashboards for KRaft, as far as this controller has something similar."""
+    """Yield the metrics that dashboards for KRaft use, as far as this controller has similar values."""
     yield from _timer(
         f"{_EVENTS}eventqueueprocessingtimems", "Milliseconds that handling events took.", meters.events.all
     )
@@ -187,9 +189,7 @@ def _kraft(sources: StatusSources, meters: Meters) -> Iterator[Metric]:
 
 
 def _untyped(name: str, meaning: str, value: float) -> Metric:
-    metric = Metric(name, meaning, "unknown")
-    metric.add_sample(name, {}, value)
-    return metric
+    return _with_sample(Metric(name, meaning, "unknown"), name, value)
 
 
 def _timer(name: str, meaning: str, timer: Timer) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
-"""A bounded sample that prefers the recent, and the quantiles in it, as Kafka's own histograms have them.
+"""A bounded sample that prefers recent values, and its quantiles, as in Kafka's own histograms.
 
-It is the forward-decaying priority sampling (Cormode and others, 2009) of Yammer Metrics, with its figures: 1,028
-values, of which those of the last five minutes count for most.
+The method is the forward-decaying priority sampling (Cormode and others, 2009) of Yammer Metrics, with the same
+parameters: 1,028 values, among which those of the last five minutes have most weight.
 """
 
 import math
@@ -12,16 +12,16 @@ from typing import Final
 
 SIZE: Final = 1_028
 ALPHA: Final = 0.015
-"""A value of a second later weighs more by this share."""
+"""The exponential growth of the weight of values per second."""
 RESCALE_S: Final = 3_600.0
-"""After so long all weights are made small again, before they overflow."""
+"""After this time all weights are scaled down, before they overflow."""
 
 
 class DecayingReservoir:
-    """A sample of at most ``size`` of the values that came."""
+    """A sample of at most ``size`` of all values."""
 
     def __init__(self, clock: Callable[[], float], *, size: int = SIZE, draw: Callable[[], float] = random) -> None:
-        """``clock`` gives monotonic seconds; ``draw`` a number from 0 to below 1."""
+        """``clock`` returns monotonic seconds; ``draw`` a random number from 0 to below 1."""
         self._clock = clock
         self._size = size
         self._draw = draw
@@ -33,7 +33,7 @@ class DecayingReservoir:
         return len(self._kept)
 
     def update(self, value: float) -> None:
-        """Take a value in; another one has to go when the sample is full."""
+        """Add a value; if the sample is full, the value with the lowest priority is removed."""
         age = self._clock() - self._since
         if age >= RESCALE_S:
             self._rescale(age)
@@ -42,12 +42,12 @@ class DecayingReservoir:
         if len(self._kept) < self._size:
             self._kept.append(item)
             if len(self._kept) == self._size:
-                self._kept.sort()  # sorted is a heap: nothing is taken out before
+                self._kept.sort()  # a sorted list is a heap; nothing is removed before
         else:
             heappushpop(self._kept, item)
 
     def quantiles(self, wanted: Iterable[float]) -> list[float]:
-        """The values below which these shares of the sample are, interpolated; 0 while it is empty."""
+        """The values below which these shares of the sample are, interpolated; 0 if it is empty."""
         values = sorted(value for _, value in self._kept)
         return [_quantile(values, share) for share in wanted]
 
@@ -58,7 +58,7 @@ class DecayingReservoir:
 
 
 def _quantile(values: list[float], share: float) -> float:
-    """As Yammer's ``Snapshot.getValue``."""
+    """Return a quantile as Yammer's ``Snapshot.getValue`` does."""
     if not values:
         return 0.0
     place = share * (len(values) + 1)

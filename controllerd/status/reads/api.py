@@ -1,4 +1,4 @@
-"""All read endpoints together, with ``/v1/status`` and ``/v1/observations``; nothing here changes anything."""
+"""All read endpoints, with ``/v1/status`` and ``/v1/observations`` among them. They change nothing."""
 
 from http import HTTPStatus
 from typing import Final
@@ -17,7 +17,7 @@ from controllerd.status.reads.partitions import PartitionReads
 from controllerd.status.reads.queue import QueueReads
 from controllerd.status.reads.reassignments import ReassignmentReads
 from controllerd.status.reads.topics import TopicReads
-from controllerd.status.schema.observations import (
+from controllerd.status.schema.history import (
     Observations,
     ObservationsResponse,
     ObservedPartition,
@@ -25,25 +25,25 @@ from controllerd.status.schema.observations import (
     ObservedTotal,
 )
 from controllerd.status.schema.status import StatusResponse
-from controllerd.status.sources import Compared, StatusSources
+from controllerd.status.sources import ComparedPartition, StatusSources
 from controllerd.status.view import view_status
 
 
 class StatusReads(Reads):
-    """This instance and the cluster in numbers."""
+    """The status of this instance and of the cluster, and the findings of an observer."""
 
-    @route("/v1/status", "This instance and the cluster as it sees it", StatusResponse)
+    @route("/v1/status", "Status of this instance and of the cluster", StatusResponse)
     async def status(self, _request: web.Request) -> StatusResponse:
         """Answer with the status of this instance."""
         slicer = await self._context.slicer()
-        return view_status(self._sources, await self._context.counter.count(self._snapshot, slicer))
+        return view_status(self._sources, await self._context.counts.total(self._snapshot, slicer))
 
-    @route("/v1/observations", "What an instance that only watches has found", ObservationsResponse)
+    @route("/v1/observations", "Findings of an observer", ObservationsResponse)
     async def observations(self, _request: web.Request) -> ObservationsResponse:
-        """Answer with everything that was found. :raises Refused: this instance does not observe."""
+        """Answer with all findings. :raises Refused: this instance is not an observer."""
         found = self._sources.observations()
         if found is None:
-            detail = "this instance contends for the role and observes nobody"
+            detail = "this instance can become the controller, and is not an observer"
             hint = 'run another instance with controller.mode = "observe"'
             raise Refused(HTTPStatus.CONFLICT, "not_observing", detail, hint)
         observations = Observations(
@@ -62,7 +62,7 @@ class StatusReads(Reads):
         return ObservationsResponse(meta=self._context.meta(), observations=observations)
 
 
-def _partition(row: Compared) -> ObservedPartition:
+def _partition(row: ComparedPartition) -> ObservedPartition:
     return ObservedPartition(
         cause=row.cause,
         topic=row.tp.topic,
@@ -81,7 +81,7 @@ def _state(state: LeaderAndIsr | None) -> ObservedState | None:
 
 
 class ReadApi(Api):
-    """The reads that the dashboard shares have names."""
+    """All read endpoints. Those that the dashboard uses as well are attributes."""
 
     def __init__(self, sources: StatusSources) -> None:
         self.context: Final = ReadContext(sources)
@@ -92,7 +92,7 @@ class ReadApi(Api):
         self.reassignments: Final = ReassignmentReads(self.context)
 
     def routes(self) -> list[Route]:
-        """Return all of them."""
+        """Return the routes of all read endpoints."""
         named = (self.brokers, self.topics, self.partitions, self.queue, self.reassignments)
         others = (kind(self.context) for kind in (HistoryReads, ConfigReads, EventReads))
         return [each for reads in (StatusReads(self.context), *named, *others) for each in reads.routes()]

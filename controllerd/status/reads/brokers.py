@@ -1,4 +1,4 @@
-"""``/v1/brokers`` and ``/v1/replicas``: live brokers, their load, what waits for each, and every single replica."""
+"""``/v1/brokers`` and ``/v1/replicas``: brokers with their load and pending requests, and single replicas."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from msgspec import Meta
 from controllerd.core.model import BrokerId, ReplicaState
 from controllerd.explain.history import transitions_of_broker
 from controllerd.slicer import Slicer, sliced
-from controllerd.status.http.paging import UNSORTED, CutPage, Key, Window
+from controllerd.status.http.paging import UNSORTED, Key, Page, PageBuilder
 from controllerd.status.http.problems import Refused
-from controllerd.status.http.routing import BROKER, IF_NONE_MATCH, Page, TopicGlob, asked, route
+from controllerd.status.http.routing import BROKER, IF_NONE_MATCH, ListQuery, TopicGlob, parse_query, route
 from controllerd.status.reads.context import Reads
-from controllerd.status.reads.counts import Load, LoadCounter, Loads
+from controllerd.status.reads.counts import BrokerLoad, BrokerLoads, TopicFigures
 from controllerd.status.reads.filters import BrokerFilter, topics_matching
 from controllerd.status.schema.cluster import BrokerDetail, BrokerItem, BrokerList, ReplicaItem, ReplicaList
 from controllerd.status.schema.status import BrokerStatus
@@ -24,25 +24,25 @@ from controllerd.status.view import view_brokers
 from controllerd.views import ClusterView, PartitionView, TopicView
 
 _PENDING: Final = 100
-_NO_LOAD: Final = Load()
-_PLACES: Final = 1_000_000
-"""More than a partition has replicas."""
+_NO_LOAD: Final = BrokerLoad()
+_MAX_REPLICAS: Final = 1_000_000
+"""Greater than the number of replicas of any partition."""
 _BUILT_AT_ONCE: Final = 200
-"""Partitions whose replicas are looked at before the event loop may have a turn."""
+"""Partitions of one slice, after which the event loop may run."""
 
 
-class ReplicaQuery(Page, frozen=True, kw_only=True):
-    """Which replicas."""
+class ReplicaQuery(ListQuery, frozen=True, kw_only=True):
+    """The query of a list of replicas."""
 
     topic: TopicGlob = ""
-    on: Annotated[BrokerFilter | None, Meta(description="Only those on this broker.")] = None
-    offline: Annotated[bool | None, Meta(description="Only those that are not online; false: that are.")] = None
+    on: Annotated[BrokerFilter | None, Meta(description="Only replicas on this broker.")] = None
+    offline: Annotated[bool | None, Meta(description="Only offline replicas; false: only online ones.")] = None
 
 
 class BrokerReads(Reads):
     """All brokers, single ones, and the list of replicas."""
 
-    @route("/v1/brokers", "Brokers that live, or have replicas", BrokerList)
+    @route("/v1/brokers", "Brokers that are alive or have replicas", BrokerList)
     async def list_brokers(self, _request: web.Request) -> BrokerList:
         """Answer with the brokers by id."""
         items = await self.items(await self._context.slicer())
@@ -50,7 +50,7 @@ class BrokerReads(Reads):
         meta = self._context.meta()
         return BrokerList(meta=meta, items=list(items.values()), registered_controller=registered)
 
-    @route("/v1/brokers/{id}", "One broker, what waits for it, and what happened to it", BrokerDetail, BROKER)
+    @route("/v1/brokers/{id}", "One broker, its pending requests and last transitions", BrokerDetail, BROKER)
     async def broker(self, request: web.Request) -> BrokerDetail:
         """Answer with one broker. :raises Refused: it is neither registered nor in any assignment."""
         broker, slicer = BrokerId(int(request.match_info["id"])), await self._context.slicer()
@@ -64,7 +64,7 @@ class BrokerReads(Reads):
 
     async def items(self, slicer: Slicer) -> dict[int, BrokerItem]:
         """Return the brokers that are live or have replicas, in order of their ids."""
-        loads = await self._context.load_counter.loads(self._snapshot, slicer)
+        loads = await self._context.loads.total(self._snapshot, slicer)
         snapshot = self._snapshot
         alive = {status.id: status for status in view_brokers(snapshot, self._sources)}
         led = sum(loads.get(broker, _NO_LOAD).leaders for broker in snapshot.brokers)
@@ -73,26 +73,26 @@ class BrokerReads(Reads):
 
     @route(
         "/v1/replicas",
-        "Replicas, filtered here and a page at a time",
+        "Replicas, filtered and paged by the server",
         ReplicaList,
         query=ReplicaQuery,
         extra=(IF_NONE_MATCH,),
     )
     async def list_replicas(self, request: web.Request) -> web.Response:
-        """Answer with a page; with 304 when the client has it already."""
-        query = asked(request, ReplicaQuery)
+        """Answer with a page, or with 304 if the client has it already."""
+        query = parse_query(request, ReplicaQuery)
         return await self._unless_known(request, lambda: self._page(query))
 
     async def _page(self, query: ReplicaQuery) -> ReplicaList:
         slicer, meta = await self._context.slicer(), self._context.meta()
-        cut = await ReplicaSelection(query, self._context.load_counter, slicer).cut(self._snapshot)
+        cut = await ReplicaSelection(query, self._context.loads, slicer).cut(self._snapshot)
         return ReplicaList(meta=meta, items=cut.rows, total=cut.total, next_cursor=cut.next_cursor)
 
 
 def view_broker_item(
-    broker: int, status: BrokerStatus | None, loads: Mapping[BrokerId, Load], mean: float
+    broker: int, status: BrokerStatus | None, loads: Mapping[BrokerId, BrokerLoad], mean: float
 ) -> BrokerItem:
-    """Return one broker as it is published; ``mean``: leaderships per live broker."""
+    """Return one broker in the form of the HTTP API; ``mean``: leaderships per live broker."""
     load = loads.get(BrokerId(broker), _NO_LOAD)
     imbalance = load.led_by_others / load.preferred if load.preferred else 0.0
     skew = (load.leaders - mean) / mean if mean else 0.0
@@ -110,24 +110,24 @@ def view_broker_item(
 
 
 class ReplicaSelection:
-    """One walk over the replicas of a snapshot for one page; other pages are only counted, topic by topic."""
+    """Selects one page from the replicas of a snapshot; replicas on other pages are only counted, topic by topic."""
 
-    def __init__(self, query: ReplicaQuery, load_counter: LoadCounter, slicer: Slicer) -> None:
-        """:raises Refused: the cursor is not one of such a list."""
+    def __init__(self, query: ReplicaQuery, loads: TopicFigures[BrokerLoads], slicer: Slicer) -> None:
+        """:raises Refused: the cursor is not one of a list of replicas."""
         self._query = query
-        self._load_counter = load_counter
+        self._loads = loads
         self._slicer = slicer
-        self._window: Window[ReplicaItem] = Window("replica", query.limit, query.cursor)
+        self._window: PageBuilder[ReplicaItem] = PageBuilder("replica", query.limit, query.cursor)
 
-    async def cut(self, snapshot: ClusterView) -> CutPage[ReplicaItem]:
+    async def cut(self, snapshot: ClusterView) -> Page[ReplicaItem]:
         """Return the page."""
         for topic in topics_matching(snapshot, self._query.topic):
-            number = self._number_wanted(await self._load_counter.of(topic, self._slicer))
+            number = self._number_wanted(await self._loads.of(topic, self._slicer))
             self._window.total += number
             if number:
                 await self._take(topic)
             await self._slicer.yield_to_loop()
-        return self._window.cut()
+        return self._window.build()
 
     async def _take(self, topic: TopicView) -> None:
         for part in sliced(topic.partitions[self._start(topic) :], _BUILT_AT_ONCE):
@@ -137,22 +137,22 @@ class ReplicaSelection:
             await self._slicer.yield_to_loop()
 
     def _start(self, topic: TopicView) -> int:
-        """Return the first partition that may be on the page; earlier ones need not be looked at."""
+        """Return the first partition that may be on the page; earlier ones need no search."""
         after = self._window.after
         if after is None or topic.name > after[1]:
             return 0
         if topic.name < after[1]:
             return len(topic.partitions)
-        return bisect_left(topic.partitions, after[2] // _PLACES, key=attrgetter("partition"))
+        return bisect_left(topic.partitions, after[2] // _MAX_REPLICAS, key=attrgetter("partition"))
 
     def _rows(self, topic: str, part: Sequence[PartitionView]) -> Iterator[tuple[Key, ReplicaItem]]:
         for view in part:
             for place, broker in enumerate(view.assignment.replicas):
                 if self._is_wanted(view, broker):
-                    yield (UNSORTED, topic, view.partition * _PLACES + place), view_replica(topic, view, broker)
+                    yield (UNSORTED, topic, view.partition * _MAX_REPLICAS + place), view_replica(topic, view, broker)
 
-    def _number_wanted(self, loads: Loads) -> int:
-        """Return how many replicas of a topic with these loads match."""
+    def _number_wanted(self, loads: BrokerLoads) -> int:
+        """Return the number of matching replicas of a topic with these loads."""
         query = self._query
         wanted = loads.values() if query.on is None else filter(None, [loads.get(BrokerId(query.on))])
         if query.offline is None:
@@ -167,8 +167,8 @@ class ReplicaSelection:
 
 
 def view_replica(topic: str, view: PartitionView, broker: BrokerId) -> ReplicaItem:
-    """Return one replica as it is published."""
-    assignment, leadership = view.assignment, view.leadership
+    """Return one replica in the form of the HTTP API."""
+    assignment = view.assignment
     is_online = broker not in view.offline_replicas
     kind = "adding" if broker in assignment.adding else "removing" if broker in assignment.removing else "replica"
     return ReplicaItem(
@@ -176,15 +176,15 @@ def view_replica(topic: str, view: PartitionView, broker: BrokerId) -> ReplicaIt
         partition=view.partition,
         broker=broker,
         state=_state(view, broker, is_online=is_online).value,
-        is_leader=leadership is not None and leadership.leader == broker,
-        in_isr=leadership is not None and broker in leadership.isr,
+        is_leader=view.leader == broker,
+        in_isr=broker in view.isr,
         is_online=is_online,
         role=kind,
     )
 
 
 def _state(view: PartitionView, broker: BrokerId, *, is_online: bool) -> ReplicaState:
-    """Return the state; an instance that keeps no replica states shows those that a controller would begin with."""
+    """Return the state of a replica. Without known states, as in an observer: the first state in a new controller."""
     state = view.replica_states[broker]
     if state is not ReplicaState.NON_EXISTENT or view.replica_states.items():
         return state

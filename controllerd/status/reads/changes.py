@@ -1,4 +1,4 @@
-"""When some partitions last changed, by the recent records: one pass through their columns for all partitions."""
+"""The last changes of given partitions, found in one pass through the columns of the recent records."""
 
 from collections.abc import Iterator, Sequence
 from itertools import compress
@@ -12,14 +12,14 @@ from controllerd.slicer import Slicer
 
 
 class LastChange(NamedTuple):
-    """The last changes of one partition: of its state or leader (``since``), and of anything; None: longer ago."""
+    """The last change of the state or leader of a partition (``since``), and of anything; None: not recorded."""
 
     since: RecentRecord | None
     last: RecentRecord | None
 
 
 class WantedPartitions:
-    """The partitions of a search. Whole columns without any of them are passed over at the speed of C."""
+    """The partitions of a search. A column without any of them is skipped by set operations, without a Python loop."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, set[int]] = {}
@@ -39,12 +39,15 @@ class WantedPartitions:
             del self._numbers[topic]
 
     def rows_of(self, record: PartitionColumns) -> Iterator[tuple[int, tuple[str, int]]]:
-        """Yield the rows of these partitions, each with its partition, without those that are found meanwhile."""
+        """Yield the rows of these partitions, each with its partition, except for partitions found meanwhile."""
         topics, partitions, wanted = record.topics, record.partitions, self._numbers
         if wanted.keys().isdisjoint(topics):
             return
-        there = wanted.keys() & set(topics) if len(wanted) > 1 else wanted.keys()
-        numbers = set[int]().union(*(wanted[topic] for topic in there)) if len(there) > 1 else wanted[next(iter(there))]
+        present = wanted.keys() & set(topics) if len(wanted) > 1 else wanted.keys()
+        if len(present) > 1:
+            numbers = set[int]().union(*(wanted[topic] for topic in present))
+        else:
+            numbers = wanted[next(iter(present))]
         for at in compress(range(len(topics)), map(numbers.__contains__, partitions)):
             topic, partition = topics[at], partitions[at]
             if partition in wanted.get(topic, ()):
@@ -52,7 +55,7 @@ class WantedPartitions:
 
 
 class LastChanges:
-    """The result of a search."""
+    """The last changes of the partitions of a search."""
 
     def __init__(self) -> None:
         self.since: Final[dict[tuple[str, int], RecentRecord]] = {}
@@ -64,35 +67,35 @@ class LastChanges:
 
 
 class _Search:
-    """Reads the history backwards until every answer is found, or the history ends.
+    """Reads the records from the newest to the oldest, until the changes of all partitions are found.
 
-    The partition state stays Online while an orderly move changes the leader: an election of the
-    preferred replica, a controlled shutdown or a reassignment. So the last transition alone does
-    not say since when a broker leads.
+    The partition state stays Online when the leader moves in an orderly way: in an election of the
+    preferred replica, a controlled shutdown or a reassignment. Therefore the last transition of
+    the state is not enough to find the beginning of the present leadership.
     """
 
     def __init__(self, wanted: WantedPartitions) -> None:
         self._wanted = wanted
         self._leaders: dict[tuple[str, int], int] = {}
-        """Of what is still looked for, the leader that was seen last."""
+        """The present leader of each partition, unless its change is found already."""
         self._same: dict[tuple[str, int], RecentRecord | None] = {}
-        """The oldest entry known with that leader; None: it was loaded, and led already."""
+        """The oldest record found with that leader; None if that record describes loaded state."""
         self._moved: dict[tuple[str, int], RecentRecord] = {}
-        """The last transitions of partitions whose leader may have changed since; the earlier leadership decides."""
+        """The last transitions of partitions whose leader may have changed later: the leadership before decides."""
         self.changes: Final = LastChanges()
 
     @property
     def is_done(self) -> bool:
         return not self._wanted
 
-    def look_at(self, entry: RecentRecord, *, is_loaded: bool) -> None:
+    def read(self, entry: RecentRecord, *, is_loaded: bool) -> None:
         record = entry.record
         if isinstance(record, LeadershipRecord):
-            self._look_at_leaders(entry, record, is_loaded=is_loaded)
+            self._read_leaders(entry, record, is_loaded=is_loaded)
         elif isinstance(record, PartitionStateRecord) and not is_loaded:
-            self._look_at_states(entry, record)
+            self._read_states(entry, record)
 
-    def _look_at_states(self, entry: RecentRecord, record: PartitionStateRecord) -> None:
+    def _read_states(self, entry: RecentRecord, record: PartitionStateRecord) -> None:
         for at, tp in self._wanted.rows_of(record):
             self.changes.last.setdefault(tp, entry)
             if record.before[at] == record.after[at]:
@@ -102,7 +105,7 @@ class _Search:
             else:
                 self._found(tp, entry)
 
-    def _look_at_leaders(self, entry: RecentRecord, record: LeadershipRecord, *, is_loaded: bool) -> None:
+    def _read_leaders(self, entry: RecentRecord, record: LeadershipRecord, *, is_loaded: bool) -> None:
         for at, tp in self._wanted.rows_of(record):
             if not is_loaded:
                 self.changes.last.setdefault(tp, entry)
@@ -115,7 +118,7 @@ class _Search:
                 self._same[tp] = None if is_loaded else entry
 
     def end(self) -> None:
-        """End the history: the leader before a transition stays unknown, and the transition is the answer."""
+        """End the search. Where the leader before a transition is unknown, that transition is the change."""
         for tp, entry in self._moved.items():
             self.changes.since.setdefault(tp, entry)
 
@@ -133,7 +136,7 @@ async def last_changes(entries: Sequence[RecentRecord], wanted: WantedPartitions
         if search.is_done:
             break
         if isinstance(entry.record, PartitionStateRecord | LeadershipRecord):
-            search.look_at(entry, is_loaded=history.is_loaded(entry))
+            search.read(entry, is_loaded=history.is_loaded(entry))
             await slicer.yield_to_loop()
     search.end()
     return search.changes

@@ -1,6 +1,6 @@
 """The result and the progress of a comparison of ZooKeeper, this instance's memory, and brokers' metadata.
 
-The types between the daemon, which compares, and ``/v1/diff``, which shows the result and the progress.
+These types connect the daemon, which compares, with ``/v1/diff``, which shows the result and the progress.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 from controllerd.slicer import loop_time
 
 WAITING: Final = "waiting for its turn"
-_SLOWLY_S: Final = 1.0
-"""Less time says nothing of the speed."""
+_MEASURABLE_S: Final = 1.0
+"""The speed is not estimated from a shorter time."""
 
 
 class Differing(NamedTuple):
-    """One thing that is not the same everywhere; None: there is no such thing there."""
+    """A value that differs between the sources; None: the source does not have it."""
 
     subject: str
     """``payments-7``, a topic, or ``broker 3``."""
@@ -24,33 +24,33 @@ class Differing(NamedTuple):
     zookeeper: str | None
     memory: str | None
     broker: str | None = None
-    """What a broker's metadata says, with its id; None where no broker was compared."""
+    """The value in a broker's metadata, with the broker's id; None if no broker was compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The result: only differences that two looks, some seconds apart, found alike."""
+    """The result: the differences that were found twice, with some seconds in between."""
 
     differences: tuple[Differing, ...]
     partitions: int
-    """How many were compared."""
+    """The number of partitions that were compared."""
     brokers: tuple[int, ...]
-    """Whose metadata was compared."""
-    untold: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The brokers whose metadata was compared."""
+    unanswered: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """The brokers that did not answer, each with the reason."""
 
 
-class Progress:
-    """How far one comparison has come.
+class ComparisonProgress:
+    """The progress of one comparison.
 
-    Work is counted in units of any size. More of it may turn up on the way: the percentage never goes back for it, but
-    the rest of the way is shared among all work that is left.
+    Work is counted in units of any size. More work may become known later. The percentage does not decrease then; the
+    remaining percentage is distributed over all remaining work.
     """
 
     def __init__(self, clock: Callable[[], float] = loop_time) -> None:
-        """``clock`` gives seconds that never go back."""
+        """``clock`` returns monotonic seconds."""
         self.stage = WAITING
-        """What is done now, in words."""
+        """The present stage, as a text for people."""
         self._clock = clock
         self._began: float | None = None
         self._pause_s = 0.0
@@ -58,7 +58,7 @@ class Progress:
         self._share_from = (0.0, 0.0)
 
     def expect(self, work: float, pause_s: float = 0.0) -> None:
-        """Expect more work than was known, and a pause; the first call begins the work."""
+        """Add expected work, and a pause. The first call starts the clock."""
         if self._began is None:
             self._began = self._clock()
         self._share_from = (self.percent or 0.0, self._done)
@@ -66,33 +66,33 @@ class Progress:
         self._pause_s += pause_s
 
     def enter(self, stage: str, work: float = 0.0) -> None:
-        """End the stage before, and begin one that is so much of the expected work."""
+        """End the present stage, and begin one with this share of the expected work."""
         self._passed += self._work
         self.stage, self._work, self._part = stage, work, 0.0
 
     def advance(self, part: float) -> None:
-        """Report so much of this stage as done, from 0 to 1; less than before is passed over."""
+        """Report the completed part of this stage, from 0 to 1; a smaller part than before is ignored."""
         self._part = max(self._part, min(part, 1.0))
 
     def resume(self) -> None:
-        """End the pause; it was no work, and says nothing of the speed."""
+        """End the pause, whose time does not count for the speed."""
         if self._began is not None:
             self._began += self._pause_s
         self._pause_s = 0.0
 
     @property
     def percent(self) -> float | None:
-        """Of all that is known to be needed; None before it is its turn."""
+        """The completed percentage of all expected work; None before the comparison begins."""
         if not self._known:
             return None
         share, done = self._share_from
-        left = max(self._known, self._done) - done  # more may be done than was expected
+        left = max(self._known, self._done) - done  # more work may be completed than was expected
         return share + (100.0 - share) * (self._done - done) / left if left else share
 
     @property
     def eta_s(self) -> float | None:
-        """What is left at the speed so far, and the pause that is still to come; None while that says nothing."""
-        if self._began is None or not self._done or (took := self._clock() - self._began) < _SLOWLY_S:
+        """The remaining time at the speed so far, with the remaining pause; None while the speed is unknown."""
+        if self._began is None or not self._done or (took := self._clock() - self._began) < _MEASURABLE_S:
             return None
         return took * max(0.0, self._known - self._done) / self._done + self._pause_s
 
@@ -101,5 +101,8 @@ class Progress:
         return self._passed + self._work * self._part
 
 
-Compare = Callable[[bool, Progress], Awaitable[Comparison]]
-"""Compares now, with brokers or not, and tells how far it is. :raises StoreUnavailable: ZooKeeper does not answer."""
+Compare = Callable[[bool, ComparisonProgress], Awaitable[Comparison]]
+"""Compares now, with or without brokers, and reports its progress.
+
+:raises StoreUnavailable: ZooKeeper does not answer.
+"""

@@ -15,14 +15,14 @@ from controllerd.status.schema.config import BrokerValue, ConfigItem, ConfigList
 
 _SECRET: Final = re.compile(r"password|secret|token|credential|passphrase|jaas")
 _PLAIN: Final = re.compile(r"(_file|_dir|_path|_names?)$")
-"""The place of a secret is no secret."""
+"""The location of a secret is not hidden."""
 _MASK: Final = "<hidden>"
 
 
 class ConfigReads(Reads):
     """The effective configuration, and the settings of the cluster."""
 
-    @route("/v1/config", "The effective configuration, and where each value is from", ConfigList)
+    @route("/v1/config", "The effective configuration, and the origin of each value", ConfigList)
     async def config(self, _request: web.Request) -> ConfigList:
         """Answer with the configuration by key; secrets are not shown."""
         return ConfigList(meta=self._context.meta(), items=list(view_config(self._sources.config())))
@@ -42,10 +42,10 @@ class ConfigReads(Reads):
 
 
 def settings_in_use(known: Resolution, is_unclean: bool | None) -> Iterator[Resolved]:
-    """Return the settings by name; ``is_unclean`` is what dynamic configurations make of unclean elections.
+    """Yield the settings by name; ``is_unclean``: whether dynamic configurations allow unclean elections.
 
-    ``is_unclean`` is None on an instance that does not lead: it has not read the dynamic configurations from ZooKeeper,
-    and shows the answers of brokers, which contain them.
+    ``is_unclean`` is None on an instance that is not the controller: it has not read the dynamic configurations from
+    ZooKeeper, and shows the answers of brokers, which contain them.
     """
     for name, resolved in sorted(known.settings.items()):
         if name == UNCLEAN and is_unclean not in {None, resolved.value.lower() == "true"}:
@@ -67,8 +67,8 @@ def view_setting(resolved: Resolved) -> SettingItem:
     )
 
 
-def _values(told: Mapping[BrokerId, str]) -> list[BrokerValue]:
-    return [BrokerValue(broker=broker, value=value) for broker, value in sorted(told.items())]
+def _values(by_broker: Mapping[BrokerId, str]) -> list[BrokerValue]:
+    return [BrokerValue(broker=broker, value=value) for broker, value in sorted(by_broker.items())]
 
 
 def view_config(effective: Mapping[str, object]) -> Iterator[ConfigItem]:

@@ -7,15 +7,23 @@ from http import HTTPStatus
 import msgspec
 from aiohttp import web
 
-from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
+from controllerd.core.cluster_settings import KAFKAS_DEFAULTS
 from controllerd.core.model import BrokerId
-from controllerd.explain.inputs import ExplanationInputs, TopicConfigs
+from controllerd.explain.inputs import ExplanationInputs, TopicOverrides
 from controllerd.record.envelope import RecentRecord
 from controllerd.slicer import Slicer
 from controllerd.status.http.paging import not_modified, with_tag
 from controllerd.status.http.problems import Refused
 from controllerd.status.http.routing import Api, answer
-from controllerd.status.reads.counts import LoadCounter, PartitionCounter
+from controllerd.status.reads.counts import (
+    BrokerLoads,
+    Counts,
+    TopicFigures,
+    add_counts,
+    add_loads,
+    count_partitions,
+    measure_loads,
+)
 from controllerd.status.schema.cluster import PendingRequest
 from controllerd.status.schema.common import Meta
 from controllerd.status.sources import StatusSources
@@ -25,22 +33,22 @@ from controllerd.views import ClusterView, QueueView, TopicView
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """The collaborators that all reads share."""
+    """The sources and figures that all read endpoints share."""
 
     sources: StatusSources
-    counter: PartitionCounter = field(default_factory=PartitionCounter)
-    load_counter: LoadCounter = field(default_factory=LoadCounter)
+    counts: TopicFigures[Counts] = field(default_factory=lambda: TopicFigures(count_partitions, add_counts))
+    loads: TopicFigures[BrokerLoads] = field(default_factory=lambda: TopicFigures(measure_loads, add_loads))
 
     async def slicer(self) -> Slicer:
-        """Return the pace of one more pass for a reader, when it is its turn."""
+        """Wait for the turn of this reader, and return the slicer of its pass."""
         return await self.sources.turnstile.slicer()
 
     def meta(self) -> Meta:
-        """Return the head of an answer."""
+        """Return the metadata of an answer."""
         return view_meta(self.sources)
 
     def tag(self, *extras: object) -> str:
-        """Return an ETag: equal ones mean the same snapshot, of the same run of the same instance."""
+        """Return an ETag. Equal tags mean the same snapshot, in the same run of the same instance."""
         snapshot = self.sources.snapshot()
         parts = (self.sources.recent.boot, snapshot.version, snapshot.role.value, *extras)
         return f'W/"{"-".join(map(str, parts))}"'
@@ -76,7 +84,7 @@ class ReadContext:
 
     @property
     def settings_version(self) -> int:
-        """Changes with the settings of topics; 0 where none are known."""
+        """The version of the settings of topics; 0 where they are not known."""
         return self.sources.settings.version if self.sources.settings is not None else 0
 
     async def min_isr_of(self, topics: Collection[str]) -> dict[str, int]:
@@ -89,20 +97,28 @@ class ReadContext:
 
     async def inputs(self, *topics: str) -> ExplanationInputs:
         """Return everything that explanations use, with the settings of these topics."""
-        settings = self.sources.settings
-        if settings is None:
-            return inputs_of(self.sources)
-        return inputs_of(
-            self.sources,
-            configs=await settings.of(topics),
-            policy=settings.policy,
-            unclean_by_default=settings.unclean_by_default(),
-            min_isr_by_default=await settings.min_isr_by_default(),
+        sources, settings = self.sources, self.sources.settings
+        configs: TopicOverrides = {} if settings is None else await settings.of(topics)
+        min_isr_by_default = None if settings is None else await settings.min_isr_by_default()
+        known = sources.cluster_settings()
+        return ExplanationInputs(
+            snapshot=sources.snapshot(),
+            now_ms=sources.now_ms(),
+            entries=self.entries(),
+            channels=sources.channels(),
+            queue=QueueView(len(sources.queue), sources.queue.oldest_age_s()),
+            worker=sources.worker(),
+            session=sources.session(),
+            policy=KAFKAS_DEFAULTS if settings is None else settings.policy,
+            configs=configs,
+            unclean_by_default=None if settings is None else settings.unclean_by_default(),
+            unclean_awaits=() if known is None else known.unclean_awaits,
+            min_isr_by_default=min_isr_by_default,
         )
 
 
 class Reads(Api):
-    """Base of the read endpoints that belong together; its routes are declared at its methods."""
+    """The base class of a group of read endpoints; routes are declared at the methods."""
 
     def __init__(self, context: ReadContext) -> None:
         self._context = context
@@ -115,33 +131,7 @@ class Reads(Api):
     async def _unless_known(
         self, request: web.Request, content: Callable[[], Awaitable[msgspec.Struct]], *extras: object
     ) -> web.Response:
-        """Return the content with its ETag, or 304. ``extras``: what beside the snapshot makes another answer."""
+        """Return the content with its ETag, or 304. ``extras``: values besides the snapshot that the content shows."""
         tag = self._context.tag(*extras)
         same = not_modified(request, tag)
         return same if same is not None else with_tag(answer(await content()), tag)
-
-
-def inputs_of(
-    sources: StatusSources,
-    *,
-    policy: Policy = KAFKAS_DEFAULTS,
-    configs: TopicConfigs | None = None,
-    unclean_by_default: bool | None = None,
-    min_isr_by_default: int | None = None,
-) -> ExplanationInputs:
-    """Collect what a running instance knows now. ``configs`` are those of the topics that are asked about."""
-    known = sources.cluster_settings()
-    return ExplanationInputs(
-        snapshot=sources.snapshot(),
-        now_ms=sources.now_ms(),
-        entries=tuple(sources.recent.newest_first()),
-        channels=sources.channels(),
-        queue=QueueView(len(sources.queue), sources.queue.oldest_age_s()),
-        worker=sources.worker(),
-        session=sources.session(),
-        policy=policy,
-        configs=configs or {},
-        unclean_by_default=unclean_by_default,
-        unclean_awaits=() if known is None else known.unclean_awaits,
-        min_isr_by_default=min_isr_by_default,
-    )

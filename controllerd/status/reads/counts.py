@@ -1,7 +1,7 @@
-"""Figures of topics and brokers: how many partitions need attention, and how the load is spread over the brokers.
+"""Figures of topics and brokers: partitions by condition, and the load of each broker.
 
-A figure is kept for each topic until the topic changes, so that a request costs no more than the topics that changed
-since the one before, and never holds the event loop for long.
+A figure of a topic is kept until the topic changes. A request therefore measures only topics that changed since the
+request before, in slices between which the event loop may run.
 """
 
 import asyncio
@@ -18,21 +18,25 @@ from controllerd.views import ClusterView, PartitionView, TopicView
 T = TypeVar("T")
 
 AT_ONCE: Final = 1_000
-"""Partitions that are looked at before the event loop may have a turn."""
+"""Partitions of one slice, after which the event loop may run."""
+_TOPICS_AT_ONCE: Final = 100
+"""Figures of topics that are added up in one slice."""
 
 
-class PerTopic(Generic[T]):
-    """Keeps one figure of each topic's view, which is immutable and replaced when the topic changes."""
+class TopicFigures(Generic[T]):
+    """One figure of each topic, and of all together. A figure is kept as long as the immutable view of the topic."""
 
     def __init__(self, measure: Callable[[Sequence[PartitionView]], T], merge: Callable[[Iterable[T]], T]) -> None:
-        """``measure`` takes at most ``AT_ONCE`` partitions of one topic; ``merge`` puts such results together."""
+        """``measure`` takes at most ``AT_ONCE`` partitions of one topic; ``merge`` adds up such results."""
         self._measure = measure
         self._merge = merge
         self._by_topic: dict[str, tuple[TopicView, T]] = {}
         self._measuring = asyncio.Lock()
+        self._total: tuple[int, T] | None = None
+        """The figure of all topics, with the version of the snapshot."""
 
     async def of(self, view: TopicView, slicer: Slicer) -> T:
-        """Return the figure of one topic; of several callers at the same time one measures it."""
+        """Return the figure of one topic. If several callers need it at the same time, one of them measures it."""
         known = self._by_topic.get(view.name)
         if known is not None and known[0] is view:
             return known[1]
@@ -52,7 +56,7 @@ class PerTopic(Generic[T]):
         return figure
 
     async def all(self, snapshot: ClusterView, slicer: Slicer | None = None) -> dict[str, T]:
-        """Return the figures of the topics that exist now; a topic that changes meanwhile counts as before."""
+        """Return the figures of the topics that exist now; changes of topics meanwhile do not count."""
         slicer = slicer or Slicer()
         figures: dict[str, T] = {}
         for view in list(snapshot.topics.values()):
@@ -62,12 +66,23 @@ class PerTopic(Generic[T]):
             del self._by_topic[gone]
         return figures
 
+    async def total(self, snapshot: ClusterView, slicer: Slicer | None = None) -> T:
+        """Return the figure of all topics together."""
+        version = snapshot.version
+        if self._total is None or self._total[0] != version:
+            slicer, parts = slicer or Slicer(), list[T]()
+            for part in sliced(list((await self.all(snapshot, slicer)).values()), _TOPICS_AT_ONCE):
+                parts.append(self._merge(part))
+                await slicer.yield_to_loop()
+            self._total = version, self._merge(parts)
+        return self._total[1]
+
 
 # -- counts of partitions ----------------------------------------------------------------------------------------------
 
 
 class Counts(NamedTuple):
-    """Partitions of one topic, or of all."""
+    """The numbers of partitions of one topic, or of all topics."""
 
     partitions: int = 0
     under_replicated: int = 0
@@ -78,17 +93,17 @@ class Counts(NamedTuple):
     led: int = 0
     """The partitions that have, or had, a leader."""
     replication_factor: int = 0
-    """The largest of them."""
+    """The largest one."""
 
 
-def count(partitions: Iterable[PartitionView]) -> Counts:
-    """Return the counts of some partitions."""
+def count_partitions(partitions: Iterable[PartitionView]) -> Counts:
+    """Count these partitions by condition."""
     number = under_replicated = non_preferred = waiting = offline = reassigning = led = factor = 0
     new, lost = PartitionState.NEW, PartitionState.OFFLINE
-    for partition in partitions:  # one plain loop: right after a failover it runs over every partition
+    for partition in partitions:  # one plain loop: after a failover it runs over every partition
         _, state, (replicas, adding, removing), leadership, _, _ = partition
         number += 1
-        if leadership is not None:  # as ``is_under_replicated`` and ``is_imbalanced`` say, without the calls
+        if leadership is not None:  # ``is_under_replicated`` and ``is_imbalanced``, with fewer calls
             led += 1
             under_replicated += len(leadership[2]) < len(replicas) - len(adding)
             non_preferred += leadership[0] not in replicas[:1] and is_imbalanced(partition)
@@ -100,34 +115,10 @@ def count(partitions: Iterable[PartitionView]) -> Counts:
     return Counts(number, under_replicated, non_preferred, waiting, offline, reassigning, led, factor)
 
 
-def add(counts: Iterable[Counts]) -> Counts:
-    """Return all of them together."""
+def add_counts(counts: Iterable[Counts]) -> Counts:
+    """Add up counts."""
     columns = list(zip(*counts, strict=True))
     return Counts._make([*map(sum, columns[:-1]), max(columns[-1])]) if columns else Counts()
-
-
-class PartitionCounter:
-    """Counts the partitions of the newest snapshot."""
-
-    def __init__(self) -> None:
-        self._topics = PerTopic(count, add)
-        self._total = Counts()
-        self._version: int | None = None
-
-    async def count(self, snapshot: ClusterView, slicer: Slicer | None = None) -> Counts:
-        """Return the counts of all topics."""
-        version = snapshot.version
-        if version != self._version:
-            self._total, self._version = add((await self.by_topic(snapshot, slicer)).values()), version
-        return self._total
-
-    async def of(self, view: TopicView, slicer: Slicer) -> Counts:
-        """Return the counts of one topic."""
-        return await self._topics.of(view, slicer)
-
-    async def by_topic(self, snapshot: ClusterView, slicer: Slicer | None = None) -> dict[str, Counts]:
-        """Return the counts of each topic."""
-        return await self._topics.all(snapshot, slicer)
 
 
 def is_under_replicated(partition: PartitionView) -> bool:
@@ -140,18 +131,18 @@ def is_under_replicated(partition: PartitionView) -> bool:
 
 
 @dataclass(slots=True)
-class Load:
-    """One broker's share of some partitions."""
+class BrokerLoad:
+    """The leaderships and replicas of one broker among some partitions."""
 
     leaders: int = 0
     preferred: int = 0
-    """Partitions whose preferred replica it is."""
+    """Partitions whose preferred replica is on the broker."""
     led_by_others: int = 0
-    """Of those, how many another broker leads, or none."""
+    """Partitions among ``preferred`` that the broker does not lead."""
     replicas: int = 0
     offline: int = 0
 
-    def add(self, other: "Load") -> None:
+    def add(self, other: "BrokerLoad") -> None:
         """Add the counts of another load."""
         self.leaders += other.leaders
         self.preferred += other.preferred
@@ -160,11 +151,11 @@ class Load:
         self.offline += other.offline
 
 
-Loads = dict[BrokerId, Load]
+BrokerLoads = dict[BrokerId, BrokerLoad]
 
 
-def measure_loads(partitions: Iterable[PartitionView]) -> Loads:
-    """Return the loads by these partitions; one plain loop, for after a failover it runs over all of them."""
+def measure_loads(partitions: Iterable[PartitionView]) -> BrokerLoads:
+    """Return the load of each broker by these partitions: one plain loop, as after a failover it runs over all."""
     places, offline, leaders, preferred, led_by_others = (list[BrokerId]() for _ in range(5))
     for partition in partitions:
         _, _, (replicas, _, _), leadership, away, _ = partition
@@ -173,45 +164,17 @@ def measure_loads(partitions: Iterable[PartitionView]) -> Loads:
         preferred += replicas[:1]
         if leadership is not None:
             leaders.append(leadership[0])
-            if leadership[0] not in replicas[:1] and is_imbalanced(partition):  # most are led as they should be
+            if leadership[0] not in replicas[:1] and is_imbalanced(partition):  # rare
                 led_by_others += replicas[:1]
     columns = [Counter(column) for column in (leaders, preferred, led_by_others, places, offline)]
-    brokers = {broker for column in columns for broker in column if broker >= 0}  # less than that: no leader
-    return {broker: Load(*(column[broker] for column in columns)) for broker in brokers}
+    brokers = {broker for column in columns for broker in column if broker >= 0}  # -1: no leader
+    return {broker: BrokerLoad(*(column[broker] for column in columns)) for broker in brokers}
 
 
-def add_loads(parts: Iterable[Loads]) -> Loads:
-    """Return all of them together."""
-    total: defaultdict[BrokerId, Load] = defaultdict(Load)
+def add_loads(parts: Iterable[BrokerLoads]) -> BrokerLoads:
+    """Add up loads by broker."""
+    total: defaultdict[BrokerId, BrokerLoad] = defaultdict(BrokerLoad)
     for part in parts:
-        _add_to(total, part)
+        for broker, load in part.items():
+            total[broker].add(load)
     return dict(total)
-
-
-def _add_to(total: defaultdict[BrokerId, Load], part: Loads) -> None:
-    for broker, load in part.items():
-        total[broker].add(load)
-
-
-class LoadCounter:
-    """Counts the loads of the brokers in the newest snapshot."""
-
-    def __init__(self) -> None:
-        self._topics = PerTopic(measure_loads, add_loads)
-        self._loads: Loads = {}
-        self._version: int | None = None
-
-    async def loads(self, snapshot: ClusterView, slicer: Slicer) -> Loads:
-        """Return the loads by broker; brokers without replicas are absent."""
-        version = snapshot.version
-        if version != self._version:
-            total: defaultdict[BrokerId, Load] = defaultdict(Load)
-            for part in (await self._topics.all(snapshot, slicer)).values():
-                _add_to(total, part)
-                await slicer.yield_to_loop()
-            self._loads, self._version = dict(total), version
-        return self._loads
-
-    async def of(self, view: TopicView, slicer: Slicer) -> Loads:
-        """Return the loads by broker of one topic."""
-        return await self._topics.of(view, slicer)

@@ -1,7 +1,7 @@
-"""``GET /v1/diff``: what ZooKeeper, this instance's memory and brokers' metadata do not say alike.
+"""``GET /v1/diff``: differences between ZooKeeper, the memory of this instance and the metadata of brokers.
 
-A comparison may take longer than an answer should: then it goes on, and is asked after at ``/v1/diff/{id}``. A client
-that asks for what is compared already joins, so that of each kind at most one comparison is under way or waits.
+A comparison may take longer than a response should. It then continues, and its result is at ``/v1/diff/{id}``. A client
+that requests a comparison of the same kind joins the one under way, so that there is at most one of each kind.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from controllerd.core.model import NO_EPOCH
 from controllerd.errors import ControllerdError, NotController
 from controllerd.slicer import loop_time
 from controllerd.status.http.problems import Refused, problem_of, respond
-from controllerd.status.http.routing import Answers, Api, Parameter, Query, answer, asked, route
-from controllerd.status.reads.comparison import Compare, Comparison, Progress
+from controllerd.status.http.routing import Answers, Api, Parameter, Query, answer, parse_query, route
+from controllerd.status.reads.comparison import Compare, Comparison, ComparisonProgress
 from controllerd.status.schema.common import Problem
 from controllerd.status.schema.work import Comparing, Difference, DifferenceList
 from controllerd.status.sources import StatusSources
@@ -32,60 +32,62 @@ log = structlog.get_logger(__name__)
 KEPT_S: Final = 600.0
 MAX_KEPT: Final = 4
 SHOWN: Final = 5_000
-"""Differences of one answer: where there are more, something larger is wrong than any of them."""
+"""The number of differences in one answer. If there are more, they have a larger common cause."""
 AT_ONCE_S: Final = 0.15
-"""A client waits so long for the end before it is told how far the comparison is."""
-_ROLE_LOST: Final = "the role was lost while it was compared, so what was found means nothing: ask again"
+"""After this time, a client that waits gets the progress instead of the result."""
+_ROLE_LOST: Final = "the role was lost during the comparison, so its result is not valid: try again"
 _ID: Final = Parameter(name="id", kind=str, description="Id of the comparison.")
 _ANSWERS: Final[Answers] = {HTTPStatus.OK: DifferenceList, HTTPStatus.ACCEPTED: Comparing}
 
-Work = Callable[[bool, Progress], Coroutine[Any, Any, DifferenceList]]
-"""Compares, with brokers or without, and reports its progress."""
+CompareAndView = Callable[[bool, ComparisonProgress], Coroutine[Any, Any, DifferenceList]]
+"""Compares, with brokers or without, reports its progress, and returns the result in the form of the HTTP API."""
 
 
 class LiveComparison:
-    """One comparison; it goes on whether a client waits for it or not."""
+    """One comparison. It continues without a client that waits for it."""
 
-    def __init__(self, work: Work, clock: Callable[[], float], *, with_brokers: bool, term: Hashable) -> None:
-        """``term`` tells whose memory is compared."""
+    def __init__(
+        self, compare: CompareAndView, clock: Callable[[], float], *, with_brokers: bool, term: Hashable
+    ) -> None:
+        """``term``: the role and term in which the memory is compared."""
         self.id: Final = uuid4().hex[:16]
         self.kind: Final = (with_brokers, term)
-        self.progress: Final = Progress(clock)
+        self.progress: Final = ComparisonProgress(clock)
         self.ended: float | None = None
-        """When, by the clock; None while it is under way."""
+        """The time of its end, by the clock; None while it is under way."""
         self.found: DifferenceList | None = None
         self.problem: Problem | None = None
-        """Why it found nothing."""
+        """The problem because of which there is no result."""
         self._clock = clock
         self._began = clock()
         self._over = asyncio.Event()
         self._task: asyncio.Task[DifferenceList] | None = asyncio.create_task(
-            work(with_brokers, self.progress), name=f"comparison {self.id}"
+            compare(with_brokers, self.progress), name=f"comparison {self.id}"
         )
         self._task.add_done_callback(self._end)
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it was asked for."""
+        """Seconds since the request."""
         return (self._clock() if self.ended is None else self.ended) - self._began
 
     async def wait(self, at_most_s: float) -> None:
-        """Wait for its end, but not for longer than this."""
+        """Wait for its end, for at most this time."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._over.wait(), at_most_s)
 
     def cancel(self) -> None:
-        """End it soon, because its result is of no use. Harmless when it has ended."""
+        """Cancel it, because its result is not needed. Harmless after its end."""
         if self._task is not None:
             self._task.cancel()
 
     async def close(self) -> None:
-        """End it, and wait until it has ended."""
+        """Cancel it, and wait for its end."""
         self.cancel()
         await self._over.wait()
 
     def _end(self, task: "asyncio.Task[DifferenceList]") -> None:
-        """Keep the answer only: an error would keep all that was read until then."""
+        """Keep only the answer: the traceback of an error would keep everything that was read in memory."""
         self.ended, self._task = self._clock(), None
         if task.cancelled():
             self.problem = problem_of(NotController(_ROLE_LOST))
@@ -107,16 +109,16 @@ def _problem(error: BaseException, comparison: str) -> Problem:
 
 
 class Comparisons:
-    """The comparisons under way, and the last few that ended. They end with the server."""
+    """The comparisons under way, and the last few that ended. They are cancelled when the server stops."""
 
-    def __init__(self, work: Work, clock: Callable[[], float] = loop_time) -> None:
-        """``clock`` gives seconds that never go back."""
-        self._work = work
+    def __init__(self, compare: CompareAndView, clock: Callable[[], float] = loop_time) -> None:
+        """``clock`` returns monotonic seconds."""
+        self._compare = compare
         self._clock = clock
         self._known: dict[str, LiveComparison] = {}
 
     def begin(self, *, with_brokers: bool, term: Hashable = None) -> LiveComparison:
-        """Begin one, or return the one of this kind that is under way or waits. One of another term is cancelled."""
+        """Begin a comparison, or return one of the same kind that is under way; cancel those of other terms."""
         self._sweep()
         live = [known for known in self._known.values() if known.ended is None]
         for known in live:
@@ -124,23 +126,23 @@ class Comparisons:
                 return known
             if known.kind[1] != term:
                 known.cancel()
-        new = LiveComparison(self._work, self._clock, with_brokers=with_brokers, term=term)
+        new = LiveComparison(self._compare, self._clock, with_brokers=with_brokers, term=term)
         self._known[new.id] = new
         return new
 
     def find(self, comparison_id: str) -> LiveComparison | None:
-        """Return one that is under way, or among the last few that ended; None for any other."""
+        """Return a comparison that is under way or among the last few that ended; None for any other."""
         self._sweep()
         return self._known.get(comparison_id)
 
     async def close(self) -> None:
-        """End the comparisons under way. Harmless when none is."""
+        """Cancel the comparisons under way. Harmless without any."""
         for known in self._known.values():
             if known.ended is None:
                 await known.close()
 
     def _sweep(self) -> None:
-        """Forget what ended long ago, and the oldest of too many."""
+        """Remove comparisons that ended long ago, and the oldest of too many."""
         ended = sorted((known.ended, known.id) for known in self._known.values() if known.ended is not None)
         horizon, surplus = self._clock() - KEPT_S, len(ended) - MAX_KEPT
         for number, (at, comparison_id) in enumerate(ended):
@@ -149,25 +151,25 @@ class Comparisons:
 
 
 class DiffQuery(Query, frozen=True, kw_only=True):
-    """What to compare."""
+    """The query of a comparison."""
 
-    brokers: Annotated[bool, msgspec.Meta(description="Whether brokers are asked for their metadata, too.")] = True
+    brokers: Annotated[bool, msgspec.Meta(description="Whether to compare the metadata of brokers as well.")] = True
 
 
 class DiffApi(Api):
-    """Begins comparisons, and shows them."""
+    """The endpoints that begin and show comparisons."""
 
     def __init__(self, sources: StatusSources) -> None:
         self._sources = sources
         self._comparisons = Comparisons(self._compare)
 
     async def close(self) -> None:
-        """End the comparisons under way. Harmless when none is."""
+        """Cancel the comparisons under way. Harmless without any."""
         await self._comparisons.close()
 
     @route(
         "/v1/diff",
-        "What ZooKeeper, this instance's memory and brokers' metadata do not say alike",
+        "Differences between ZooKeeper, the memory of this instance and the metadata of brokers",
         _ANSWERS,
         query=DiffQuery,
     )
@@ -177,13 +179,16 @@ class DiffApi(Api):
         :raises NotController: this instance does not know the cluster.
         """
         self._require_knowledge()
-        comparison = self._comparisons.begin(with_brokers=asked(request, DiffQuery).brokers, term=self._term)
+        comparison = self._comparisons.begin(with_brokers=parse_query(request, DiffQuery).brokers, term=self._term)
         await comparison.wait(AT_ONCE_S)
         return self._answer(comparison)
 
-    @route("/v1/diff/{id}", "How far a comparison has come, and what it found", _ANSWERS, _ID)
+    @route("/v1/diff/{id}", "Progress or result of a comparison", _ANSWERS, _ID)
     async def comparison(self, request: web.Request) -> web.Response:
-        """Answer with one comparison. :raises Refused: it is not known. :raises NotController: as above."""
+        """Answer with one comparison.
+
+        :raises Refused: it is not known. :raises NotController: this instance does not know the cluster.
+        """
         self._require_knowledge()
         comparison = self._comparisons.find(request.match_info["id"])
         if comparison is None:
@@ -193,7 +198,7 @@ class DiffApi(Api):
         return self._answer(comparison)
 
     def _answer(self, comparison: LiveComparison) -> web.Response:
-        """Return the result, or else how far it is, and where to ask again."""
+        """Return the result, or the progress with the path to ask again."""
         if comparison.problem is not None:
             return respond(comparison.problem)
         if comparison.found is not None:
@@ -211,7 +216,7 @@ class DiffApi(Api):
         response.headers.update({"Location": f"/v1/diff/{comparison.id}", "Retry-After": "1"})
         return response
 
-    async def _compare(self, with_brokers: bool, progress: Progress) -> DifferenceList:
+    async def _compare(self, with_brokers: bool, progress: ComparisonProgress) -> DifferenceList:
         """:raises NotController: the role was lost meanwhile, and with it the memory that was compared."""
         compare, term = self._require_knowledge(), self._term
         compared = await compare(with_brokers, progress)
@@ -228,7 +233,7 @@ class DiffApi(Api):
 
     @property
     def _term(self) -> tuple[Role, int]:
-        """Whose memory is compared; that of an observer outlives the terms of the controllers that it watches."""
+        """The role and term of the memory; the memory of an observer is kept across the terms of other controllers."""
         snapshot = self._sources.snapshot()
         return snapshot.role, snapshot.controller_epoch if snapshot.is_active else NO_EPOCH
 
@@ -236,14 +241,14 @@ class DiffApi(Api):
         snapshot, compare = self._sources.snapshot(), self._sources.compare
         if compare is None:
             detail = "this instance has nothing to compare ZooKeeper with"
-            raise Refused(HTTPStatus.CONFLICT, "nothing_to_compare", detail, "ask the daemon that leads")
+            raise Refused(HTTPStatus.CONFLICT, "nothing_to_compare", detail, "ask the active controller")
         if snapshot.role not in {Role.ACTIVE, Role.OBSERVER}:
             raise NotController(f"a {snapshot.role.value} instance does not know the cluster: {snapshot.holder} leads")
         return compare
 
 
 def _notes(compared: Comparison) -> list[str]:
-    notes = [f"broker {broker} was not compared: {why}" for broker, why in sorted(compared.untold.items())]
+    notes = [f"broker {broker} was not compared: {why}" for broker, why in sorted(compared.unanswered.items())]
     if len(compared.differences) > SHOWN:
         notes.append(f"{len(compared.differences)} differences, of which the first {SHOWN} are shown")
     return notes

@@ -1,7 +1,7 @@
 """``/v1/events``: the recent records, as a list or as a stream of server-sent events.
 
-A stream keeps no more than one batch for its client: it reads on in the recent records. A client that reads so slowly
-that records are forgotten meanwhile, or comes back too late, gets a gap; one that does not read at all is disconnected.
+A stream buffers at most one batch for its client, and continues in the recent records. A client gets a gap if it reads
+so slowly, or reconnects so late, that records are no longer kept. A client that does not read is disconnected.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from controllerd.record.kinds import KINDS, sentence_of
 from controllerd.record.phrases import names_of, partitions_of, topics_of
 from controllerd.status.http.openapi import EVENT_STREAM
 from controllerd.status.http.problems import Refused, as_text
-from controllerd.status.http.routing import MAX_LIMIT, Parameter, Query, TopicGlob, answer, asked, route
+from controllerd.status.http.routing import MAX_LIMIT, Parameter, Query, TopicGlob, answer, parse_query, route
 from controllerd.status.reads.context import ReadContext, Reads
 from controllerd.status.reads.filters import glob
 from controllerd.status.schema.history import Gap, Happening, HappeningList
 
 HEARTBEAT_S: Final = 15.0
 PATIENCE_S: Final = 30.0
-"""A client that reads nothing for so long is disconnected."""
+"""A client that reads nothing for this time is disconnected."""
 _BATCH: Final = 100
 _ID_SHOWN: Final = 60
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -35,25 +35,27 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 _LAST_EVENT_ID: Final = Parameter(
     name="Last-Event-ID",
     kind=str,
-    description="The id of the last event that was seen: the stream goes on behind it.",
+    description="The id of the last event that was received; the stream continues after it.",
     is_header=True,
 )
 Duration = Annotated[
-    str, Meta(pattern=r"^([0-9]{1,9}(ms|s|m|h|d))?$", description="Only what happened within this time, such as 10m.")
+    str, Meta(pattern=r"^([0-9]{1,9}(ms|s|m|h|d))?$", description="Only records of this last period, such as 10m.")
 ]
 
 
 class EventQuery(Query, frozen=True, kw_only=True):
-    """Which records."""
+    """The query of the recent records."""
 
     since: Duration = ""
     kind: Annotated[str, Meta(max_length=1_000, description="Only these kinds of records, separated by commas.")] = ""
     topic: TopicGlob = ""
-    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="How many of the newest; a stream does not end.")] = 500
+    limit: Annotated[
+        int, Meta(ge=1, le=MAX_LIMIT, description="The number of newest records; no limit for a stream.")
+    ] = 500
 
 
 class EventFilter:
-    """Decides which records a client gets."""
+    """The filter of the records that a client gets."""
 
     def __init__(self, query: EventQuery, now_ms: int) -> None:
         """:raises Refused: there is no such kind of records."""
@@ -67,7 +69,7 @@ class EventFilter:
         self._from_ms = now_ms - int(number) * _UNITS[query.since.removeprefix(number)] if number else 0
 
     def matches(self, entry: RecentRecord) -> bool:
-        """Whether a record is shown."""
+        """Whether a client gets this record."""
         record = entry.record
         if entry.at_ms < self._from_ms or (self._kinds and record.kind not in self._kinds):
             return False
@@ -75,19 +77,19 @@ class EventFilter:
 
 
 class EventReads(Reads):
-    """The list and the stream."""
+    """The list and the stream of recent records."""
 
     def __init__(
         self, context: ReadContext, *, heartbeat_s: float = HEARTBEAT_S, patience_s: float = PATIENCE_S
     ) -> None:
-        """``heartbeat_s``: between two signs of life while nothing happens; ``patience_s``: with a slow client."""
+        """``heartbeat_s``: interval of heartbeats; ``patience_s``: limit for a client that does not read."""
         super().__init__(context)
         self._heartbeat_s = heartbeat_s
         self._patience_s = patience_s
 
     @route(
         "/v1/events",
-        "What happens: the newest of late, or with Accept: text/event-stream all that comes",
+        "Recent records; with Accept: text/event-stream a stream of new ones",
         HappeningList,
         query=EventQuery,
         extra=(_LAST_EVENT_ID,),
@@ -95,7 +97,7 @@ class EventReads(Reads):
     )
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Answer with a stream if the client accepts one, else with a list."""
-        query = asked(request, EventQuery)
+        query = parse_query(request, EventQuery)
         wanted = EventFilter(query, self._sources.now_ms())
         if request.method == "GET" and EVENT_STREAM in request.headers.get("Accept", ""):
             return await self._stream(request, query, wanted)
@@ -123,7 +125,7 @@ class EventReads(Reads):
                 async with asyncio.timeout(self._heartbeat_s + self._patience_s):
                     await stream.step(wanted)
         except TimeoutError:
-            if request.transport is not None:  # the client does not read the socket's buffer
+            if request.transport is not None:  # the client does not read from its socket
                 request.transport.abort()
         return response
 
@@ -138,20 +140,20 @@ class _EventStream:
         self._at = recent.newest
 
     async def begin(self, last_id: str, *, is_whole: bool) -> None:
-        """Find where to go on; ``is_whole``: at the oldest record, if the client does not say."""
+        """Find the position to continue; ``is_whole``: the oldest record, if the client names none."""
         recent = self._recent
         boot, _, number = last_id.rpartition(".")
         if not last_id:
             self._at = recent.oldest - 1 if is_whole else recent.newest
         elif boot != recent.boot or not _NUMBER.fullmatch(number) or int(number) > recent.newest:
-            await self._send_gap(last_id, "this id is of another run of the daemon")
+            await self._send_gap(last_id, "this id belongs to another run of the daemon")
         else:
             self._at = int(number)
 
     async def step(self, wanted: EventFilter) -> None:
-        """Send the next batch; a sign of life when nothing comes for long."""
+        """Send the next batch, or a heartbeat after a time without records."""
         if self._at + 1 < self._recent.oldest:
-            await self._send_gap(self._id(self._at), "what came next is no longer remembered")
+            await self._send_gap(self._id(self._at), "the records after it are no longer kept")
         entries = self._recent.after(self._at, _BATCH)
         if not entries:
             await self._wait()
@@ -166,7 +168,7 @@ class _EventStream:
             async with asyncio.timeout(self._heartbeat_s):
                 await self._recent.wait(self._at)
         except TimeoutError:
-            # The id moves on without an event: a client that comes back has then missed no more than it must.
+            # The heartbeat has the newest id, so that a client that reconnects later misses as few records as possible.
             await self._response.write(f": alive\nid: {self._id(self._at)}\n\n".encode())
 
     async def _send_gap(self, last_id: str, detail: str) -> None:
@@ -179,7 +181,7 @@ class _EventStream:
 
 
 def view_entry(recent: Recent, entry: RecentRecord) -> Happening:
-    """Return one record as it is published."""
+    """Return one record in the form of the HTTP API."""
     return Happening(
         id=f"{recent.boot}.{entry.number}",
         at=iso(entry.at_ms),

@@ -1,4 +1,4 @@
-"""Which partitions a caller wants to see, in the words of Kafka's own tools, and the walk that finds them."""
+"""Filters of partitions, named as in Kafka's own tools, and the selection of one page of the matching ones."""
 
 import fnmatch
 import re
@@ -10,11 +10,11 @@ from typing import Annotated, Final, Literal, NamedTuple
 from msgspec import Meta
 
 from controllerd.core.imbalance import is_imbalanced
-from controllerd.core.model import PartitionState
+from controllerd.core.model import PartitionState, TopicPartition
 from controllerd.slicer import Slicer, sliced
-from controllerd.status.http.paging import UNSORTED, CutPage, Window
-from controllerd.status.http.routing import Page, TopicGlob
-from controllerd.status.reads.counts import AT_ONCE, Counts, PartitionCounter, is_under_replicated
+from controllerd.status.http.paging import UNSORTED, Page, PageBuilder
+from controllerd.status.http.routing import ListQuery, TopicGlob
+from controllerd.status.reads.counts import AT_ONCE, Counts, TopicFigures, is_under_replicated
 from controllerd.views import ClusterView, PartitionView, TopicView
 
 Predicate = Callable[[PartitionView], bool]
@@ -24,24 +24,24 @@ PartitionOrder = Literal[
 ]
 
 
-class PartitionQuery(Page, frozen=True, kw_only=True):
-    """Which partitions. A filter that is false wants the partitions for which it does not hold."""
+class PartitionQuery(ListQuery, frozen=True, kw_only=True):
+    """The query of a list of partitions. A filter that is false selects the partitions that do not match it."""
 
     topic: TopicGlob = ""
-    offline: Annotated[bool | None, Meta(description="Nobody leads them.")] = None
-    waiting: Annotated[bool | None, Meta(description="New, and nobody has led them yet.")] = None
-    under_replicated: Annotated[bool | None, Meta(description="Some replica is not in the ISR.")] = None
+    offline: Annotated[bool | None, Meta(description="Without a leader.")] = None
+    waiting: Annotated[bool | None, Meta(description="New, without a first leader.")] = None
+    under_replicated: Annotated[bool | None, Meta(description="A replica is not in the ISR.")] = None
     at_min_isr: Annotated[bool | None, Meta(description="The ISR is as small as min.insync.replicas allows.")] = None
     under_min_isr: Annotated[bool | None, Meta(description="The ISR is smaller than min.insync.replicas.")] = None
     non_preferred: Annotated[bool | None, Meta(description="The preferred replica does not lead them.")] = None
     reassigning: Annotated[bool | None, Meta(description="Replicas are being added or removed.")] = None
-    leader: Annotated[BrokerFilter | None, Meta(description="Led by this broker; -1: by nobody.")] = None
+    leader: Annotated[BrokerFilter | None, Meta(description="Led by this broker; -1: without a leader.")] = None
     on: Annotated[BrokerFilter | None, Meta(description="With a replica on this broker.")] = None
-    sort: Annotated[PartitionOrder, Meta(description="What they are in order of; -: the largest first.")] = "topic"
+    sort: Annotated[PartitionOrder, Meta(description="The order; -: the largest first.")] = "topic"
 
     @property
     def needs_min_isr(self) -> bool:
-        """Whether ``min.insync.replicas`` of the topics must be known."""
+        """Whether ``min.insync.replicas`` of the topics is needed."""
         return self.at_min_isr is not None or self.under_min_isr is not None
 
 
@@ -62,12 +62,12 @@ def sort_value(order: str) -> Callable[[PartitionView], int] | None:
 
 
 def glob(pattern: str) -> Callable[[str], object] | None:
-    """Return whether a name matches; None when all do."""
+    """Return a predicate for names; None if all names match."""
     return re.compile(fnmatch.translate(pattern)).match if pattern else None
 
 
 def topics_matching(snapshot: ClusterView, pattern: str) -> Iterator[TopicView]:
-    """Yield the topics in order of their names, without those that go meanwhile. An empty pattern matches all."""
+    """Yield the matching topics by name, except topics deleted meanwhile. An empty pattern matches all."""
     matches = glob(pattern)
     for name in sorted(snapshot.topics):
         view = snapshot.topics.get(name) if matches is None or matches(name) else None
@@ -76,17 +76,17 @@ def topics_matching(snapshot: ClusterView, pattern: str) -> Iterator[TopicView]:
 
 
 def is_offline(partition: PartitionView) -> bool:
-    """Whether it had a leader and has none."""
+    """Whether the partition had a leader and has none."""
     return partition.state is PartitionState.OFFLINE
 
 
 def is_waiting(partition: PartitionView) -> bool:
-    """Whether it is new, and waits for its first leader."""
+    """Whether the partition is new and waits for its first leader."""
     return partition.state is PartitionState.NEW
 
 
 def predicates_of(query: PartitionQuery, min_isr: int | None) -> list[Predicate]:
-    """Return the conditions for a partition of a topic with this ``min.insync.replicas`` (None: not known)."""
+    """Return the predicates for partitions of a topic with this ``min.insync.replicas`` (None: not known)."""
     wanted: list[tuple[bool | None, Predicate]] = [
         (query.offline, is_offline),
         (query.waiting, is_waiting),
@@ -100,7 +100,7 @@ def predicates_of(query: PartitionQuery, min_isr: int | None) -> list[Predicate]
     if query.leader is not None:
         chosen.append(lambda partition: partition.leadership is not None and partition.leadership[0] == query.leader)
     if query.on is not None:
-        chosen.append(lambda partition: query.on in partition[2][0])  # by place: it is asked of every partition
+        chosen.append(lambda partition: query.on in partition[2][0])  # by index: called for every partition
     return chosen
 
 
@@ -113,18 +113,18 @@ def _as_wanted(predicate: Predicate, value: bool) -> Predicate:
 
 
 def known_number(query: PartitionQuery, counts: Counts) -> int | None:
-    """Return how many partitions of a topic with these counts match; None when the counts do not tell.
+    """Return the number of matching partitions of a topic with these counts; None if the counts are not enough.
 
-    So most topics are quickly passed over, and partitions on later pages need not be looked at.
+    With it, most topics are skipped, and partitions on other pages need no search.
     """
-    told = (
+    filters = (
         (query.offline, counts.offline),
         (query.waiting, counts.waiting),
         (query.under_replicated, counts.under_replicated),
         (query.non_preferred, counts.non_preferred),
         (query.reassigning, counts.reassigning),
     )
-    wanted = [(value, number) for value, number in told if value is not None]
+    wanted = [(value, number) for value, number in filters if value is not None]
     if any(value and not number for value, number in wanted):
         return 0
     if len(wanted) != 1 or query.leader is not None or query.on is not None or query.needs_min_isr:
@@ -134,7 +134,7 @@ def known_number(query: PartitionQuery, counts: Counts) -> int | None:
 
 
 def matching(partitions: Sequence[PartitionView], predicates: Sequence[Predicate]) -> Sequence[PartitionView]:
-    """Return the partitions for which every condition holds."""
+    """Return the partitions that satisfy every predicate."""
     for predicate in predicates:
         partitions = [partition for partition in partitions if predicate(partition)]
     return partitions
@@ -146,19 +146,26 @@ class ChosenPartition(NamedTuple):
     topic: TopicView
     partition: PartitionView
 
+    @property
+    def tp(self) -> TopicPartition:
+        """The name of the partition."""
+        return TopicPartition(self.topic.name, self.partition.partition)
+
 
 class PartitionSelection:
-    """One walk over the partitions of a snapshot for one page."""
+    """Selects one page from the partitions of a snapshot."""
 
-    def __init__(self, query: PartitionQuery, counter: PartitionCounter, slicer: Slicer) -> None:
-        """:raises Refused: the cursor is not one of such a list."""
+    def __init__(self, query: PartitionQuery, counts: TopicFigures[Counts], slicer: Slicer) -> None:
+        """:raises Refused: the cursor is not one of a list of partitions in this order."""
         self._query = query
-        self._counter = counter
+        self._counts = counts
         self._slicer = slicer
         self._value = sort_value(query.sort)
-        self._window: Window[ChosenPartition] = Window(f"partitions by {query.sort}", query.limit, query.cursor)
+        self._window: PageBuilder[ChosenPartition] = PageBuilder(
+            f"partitions by {query.sort}", query.limit, query.cursor
+        )
 
-    async def cut(self, snapshot: ClusterView, min_isr: Mapping[str, int]) -> CutPage[ChosenPartition]:
+    async def cut(self, snapshot: ClusterView, min_isr: Mapping[str, int]) -> Page[ChosenPartition]:
         """Return the page. ``min_isr``: of the topics for which it is known."""
         for view in topics_matching(snapshot, self._query.topic):
             await self._slicer.yield_to_loop()
@@ -166,14 +173,14 @@ class PartitionSelection:
             if not predicates:
                 number: int | None = len(view.partitions)
             else:
-                number = known_number(self._query, await self._counter.of(view, self._slicer))
+                number = known_number(self._query, await self._counts.of(view, self._slicer))
             self._window.total += number or 0
             if number is None or number:
                 await self._take(view, predicates, is_counted=number is not None)
-        return self._window.cut()
+        return self._window.build()
 
     async def _take(self, view: TopicView, predicates: Sequence[Predicate], *, is_counted: bool) -> None:
-        """Take the partitions on the page; a topic that is counted already need not be searched to its end."""
+        """Take the partitions on the page; the search in a counted topic ends when the page is full."""
         for part in sliced(view.partitions[self._start(view) if is_counted else 0 :], AT_ONCE):
             if is_counted and self._value is None and self._window.is_full:
                 return
@@ -183,7 +190,7 @@ class PartitionSelection:
             await self._slicer.yield_to_loop()
 
     def _start(self, view: TopicView) -> int:
-        """Return where the page may begin within a topic: earlier pages are not looked at again."""
+        """Return the index where the page may begin within a topic; earlier pages need no search."""
         after = self._window.after
         if self._value is not None or after is None or view.name > after[1]:
             return 0

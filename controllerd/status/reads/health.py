@@ -1,7 +1,7 @@
-"""Health URLs for supervisors and load balancers: whether this process lives, and whether it does its job.
+"""Health endpoints for supervisors and load balancers: liveness and readiness of this process, and its role.
 
-These two questions must not be mixed up, and neither asks ZooKeeper: an ensemble that is down must not make a
-supervisor kill every controller. Each answer is 200 or 503, so that plain load balancers understand it.
+Liveness does not depend on ZooKeeper: otherwise supervisors would kill every controller when the ensemble is down.
+Each answer is 200 or 503, as load balancers expect.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from controllerd.status.schema.common import Check, Health, RoleAnswer
 from controllerd.status.sources import StatusSources
 from controllerd.views import Role
 
-_VERBOSE: Final = Parameter(name="verbose", kind=str, description="Whatever its value: list every check.")
+_VERBOSE: Final = Parameter(name="verbose", kind=str, description="With any value: list every check.")
 
 
 def _health(path: str, summary: str, kind: type[msgspec.Struct], *extra: Parameter) -> Callable[[Method], Method]:
@@ -29,25 +29,25 @@ class HealthApi(Api):
     """Health and role; open to every client that can connect."""
 
     def __init__(self, sources: StatusSources, stuck_after_s: float) -> None:
-        """``stuck_after_s``: without progress for so long the event worker counts as stuck."""
+        """``stuck_after_s``: the event worker counts as stuck after this time without progress."""
         self._sources = sources
         self._stuck_after_s = stuck_after_s
 
-    @_health("/livez", "Whether this process lives", Health)
+    @_health("/livez", "Liveness", Health)
     async def livez(self, _request: web.Request) -> web.Response:
-        """Answer whether a supervisor should leave this process alone.
+        """Answer whether this process is alive, so that a supervisor need not restart it.
 
-        Alive: the event worker has progressed lately, or had nothing to do. The answer itself shows that the event
-        loop turns.
+        Alive: the event worker made progress recently, or had no events. The answer itself shows that the event
+        loop runs.
         """
         return _answer([self._worker()], is_whole=True)
 
-    @_health("/readyz", "Whether it does its job", Health, _VERBOSE)
+    @_health("/readyz", "Readiness", Health, _VERBOSE)
     async def readyz(self, request: web.Request) -> web.Response:
         """Answer with the checks that fail, and with ``verbose`` every check.
 
-        Ready: active, standing by or observing, with a ZooKeeper session and a worker that keeps up. Quarantined
-        znodes and a troubled audit log are shown as degraded; they do not make the instance unready.
+        Ready: active, standby or observer, with a ZooKeeper session and an event worker that is not stuck. Znodes in
+        quarantine and errors of the audit log are shown as degraded; they do not make the instance unready.
         """
         checks = [self._role(), self._session(), self._worker(), self._quarantine(), self._audit()]
         return _answer(checks, is_whole="verbose" in request.query)
@@ -57,9 +57,9 @@ class HealthApi(Api):
         """Answer whether this is the active controller."""
         return self._only_as(Role.ACTIVE)
 
-    @_health("/standby", "200 on an instance that stands by only", RoleAnswer)
+    @_health("/standby", "200 on a standby only", RoleAnswer)
     async def standby(self, _request: web.Request) -> web.Response:
-        """Answer whether this instance stands by."""
+        """Answer whether this instance is a standby."""
         return self._only_as(Role.STANDBY)
 
     def _only_as(self, role: Role) -> web.Response:
@@ -74,7 +74,7 @@ class HealthApi(Api):
             ok = worker.since_progress_s <= self._stuck_after_s
             detail = f"handles {worker.event} for {worker.running_s:.1f} s, {waiting}"
         else:
-            # Between two events an idle hour says nothing: only an event that nobody takes does.
+            # Between two events an idle worker is not stuck, unless an event waits that it does not take.
             ok = min(worker.since_progress_s, oldest_s) <= self._stuck_after_s
             detail = f"{waiting}, the oldest for {oldest_s:.1f} s"
         return Check(name="event worker", ok=ok, detail=detail)

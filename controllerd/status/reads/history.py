@@ -10,31 +10,32 @@ from aiohttp import web
 from controllerd.clock import iso
 from controllerd.record.envelope import RecentRecord
 from controllerd.record.records import DecisionRecord, LeadershipRecord, RefusedRecord, TermRecord
-from controllerd.status.http.routing import Limit, Query, TopicGlob, asked, route
+from controllerd.status.http.routing import Limit, Query, TopicGlob, parse_query, route
 from controllerd.status.reads.context import Reads
-from controllerd.status.schema.work import ElectionItem, ElectionList, Term, TermList
+from controllerd.status.schema.history import ElectionItem, ElectionList, Term, TermList
 from controllerd.views import Role
 
 _BEGINNINGS: Final = frozenset({"elected", "renewed"})
 _ENDS: Final = frozenset({"ended", "resigned", "fenced", "expired", "unavailable"})
 _FOLLOWS_HOLDER: Final = frozenset({Role.ACTIVE, Role.OBSERVER})
-"""The roles whose epoch is that of the holder; with others it may be that of a term of their own."""
-_NOBODY: Final = "nobody"
+"""The roles that know the epoch of the holder; in other roles it may be the epoch of an earlier term of our own."""
+_NO_HOLDER: Final = "nobody"
+"""The holder in the record of a term without a controller."""
 _ELECTION: Final = "election "
-"""Refused elections are recorded under this and the strategy."""
+"""The record of a refused election has this prefix, and the strategy."""
 
 
 class ElectionQuery(Query, frozen=True, kw_only=True):
-    """Which elections."""
+    """The query of the recent elections."""
 
     limit: Limit = 100
     topic: TopicGlob = ""
 
 
 class HistoryReads(Reads):
-    """Terms and elections of the recent past."""
+    """The recent terms and elections."""
 
-    @route("/v1/history", "Who held the role when, as this instance saw it", TermList)
+    @route("/v1/history", "Terms of controllers, as seen by this instance", TermList)
     async def list_terms(self, _request: web.Request) -> TermList:
         """Answer with the terms, newest first."""
         return TermList(meta=self._context.meta(), items=self._terms())
@@ -57,28 +58,28 @@ class HistoryReads(Reads):
             )
         return terms[::-1]
 
-    @route("/v1/elections", "The elections of the recent past", ElectionList, query=ElectionQuery)
+    @route("/v1/elections", "Recent elections of leaders", ElectionList, query=ElectionQuery)
     async def list_elections(self, request: web.Request) -> ElectionList:
         """Answer with the elections, newest first."""
-        query = asked(request, ElectionQuery)
+        query = parse_query(request, ElectionQuery)
         search, slicer = _ElectionSearch(query), await self._context.slicer()
         for entry in self._context.entries():
             if search.is_done:
                 break
-            search.look_at(entry)
+            search.read(entry)
             await slicer.yield_to_loop()
         return ElectionList(meta=self._context.meta(), items=search.items())
 
 
 def _terms(entries: list[RecentRecord], node_id: int) -> Iterator[Term]:
-    """Yield the terms, oldest first; one whose end was not seen lasts until the next one begins."""
+    """Yield the terms, oldest first; a term without a recorded end lasts until the next one begins."""
     begun: Term | None = None
     for entry in entries:
         record = entry.record
         assert isinstance(record, TermRecord)
         if begun is not None and (record.change in _ENDS or _begins(record)):
             if record.change == "held" and record.holder == begun.holder:
-                continue  # the same, seen once more
+                continue  # the same term, recorded again
             why = record.reason if record.change in _ENDS and record.reason else begun.reason
             yield msgspec.structs.replace(begun, ended=iso(entry.at_ms), reason=why)
             begun = None
@@ -89,11 +90,11 @@ def _terms(entries: list[RecentRecord], node_id: int) -> Iterator[Term]:
 
 
 def _begins(record: TermRecord) -> bool:
-    return record.change in _BEGINNINGS or (record.change == "held" and record.holder != _NOBODY)
+    return record.change in _BEGINNINGS or (record.change == "held" and record.holder != _NO_HOLDER)
 
 
 def _term(entry: RecentRecord, record: TermRecord, node_id: int) -> Term:
-    """Return the term that a record begins; the record of an election names the holder before."""
+    """Return the term that begins with a record; the record of an election names the previous holder."""
     is_ours = record.change in _BEGINNINGS
     taken = f"{record.change}; held before by {record.holder}"
     return Term(
@@ -114,32 +115,32 @@ class _FoundRow(NamedTuple):
 
 
 class _ElectionSearch:
-    """Goes back in time, and finds for each election the leader before it."""
+    """Reads the records from the newest to the oldest, and finds for each election the leader before it."""
 
     def __init__(self, query: ElectionQuery) -> None:
         self._query = query
         self._found: list[_FoundRow] = []
         self._was: dict[int, int] = {}
-        """The leader before, by position in ``_found``."""
+        """The leader before the election, by position in ``_found``."""
         self._open: dict[tuple[str, int], list[int]] = {}
 
     @property
     def is_done(self) -> bool:
-        """Whether everything that is shown is known."""
+        """Whether all elections of the answer are found, each with the leader before it."""
         return len(self._found) >= self._query.limit and not self._open
 
-    def look_at(self, entry: RecentRecord) -> None:
-        """Take the next older entry."""
+    def read(self, entry: RecentRecord) -> None:
+        """Read the next older record."""
         record = entry.record
         if isinstance(record, DecisionRecord) or (
             isinstance(record, RefusedRecord) and record.what.startswith(_ELECTION)
         ):
-            self._look_at_election(entry, record.topics, record.partitions)
+            self._read_election(entry, record.topics, record.partitions)
         elif self._open and isinstance(record, LeadershipRecord):
             for row, tp in enumerate(zip(record.topics, record.partitions, strict=True)):
                 self._was.update(dict.fromkeys(self._open.pop(tp, ()), record.leaders[row]))
 
-    def _look_at_election(self, entry: RecentRecord, topics: Sequence[str], partitions: Sequence[int]) -> None:
+    def _read_election(self, entry: RecentRecord, topics: Sequence[str], partitions: Sequence[int]) -> None:
         pattern = self._query.topic
         for row, topic in enumerate(topics):
             if len(self._found) >= self._query.limit:

@@ -1,4 +1,4 @@
-"""``/v1/partitions``: which there are, how they are, and since when."""
+"""``/v1/partitions``: lists of partitions, single partitions with their transitions, and explanations."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -13,52 +13,51 @@ from controllerd.explain.inputs import ExplanationInputs
 from controllerd.explain.partition import explain_partition
 from controllerd.slicer import Slicer, sliced
 from controllerd.status.http.problems import Refused
-from controllerd.status.http.routing import IF_NONE_MATCH, PARTITION, TOPIC, asked, route
+from controllerd.status.http.routing import IF_NONE_MATCH, PARTITION, TOPIC, parse_query, route
 from controllerd.status.reads.changes import LastChange, WantedPartitions, last_changes
 from controllerd.status.reads.context import Reads
 from controllerd.status.reads.filters import ChosenPartition, PartitionQuery, PartitionSelection
-from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
-from controllerd.status.schema.why import WhyResponse
+from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList, WhyResponse
 from controllerd.views import ClusterView, PartitionView
 
 _BUILT_AT_ONCE: Final = 200
 _PENDING: Final = 20
-"""Requests that are shown of each broker."""
+"""The number of pending requests that are shown for each broker."""
 _PATH: Final = "/v1/partitions/{topic}/{partition}"
 
 
 class PartitionReads(Reads):
-    """Lists, single partitions, and why they are as they are."""
+    """Lists of partitions, single partitions, and explanations of their condition."""
 
     @route(
         "/v1/partitions",
-        "Partitions, filtered here and a page at a time",
+        "Partitions, filtered and paged by the server",
         PartitionList,
         query=PartitionQuery,
         extra=(IF_NONE_MATCH,),
     )
     async def list_partitions(self, request: web.Request) -> web.Response:
-        """Answer with a page; with 304 when the client has it already."""
-        query = asked(request, PartitionQuery)
+        """Answer with a page, or with 304 if the client has it already."""
+        query = parse_query(request, PartitionQuery)
         if query.needs_min_isr and self._sources.settings is None:
             detail = "min.insync.replicas of the topics is not known to this instance"
             raise Refused(HTTPStatus.CONFLICT, "min_isr_unknown", detail, "ask the active controller")
         return await self._unless_known(request, lambda: self.page(query), self._context.settings_version)
 
     async def page(self, query: PartitionQuery) -> PartitionList:
-        """Return one page. :raises Refused: its cursor is not one of such a list."""
+        """Return one page. :raises Refused: its cursor is not one of a list of partitions in this order."""
         slicer = await self._context.slicer()
         snapshot, meta = self._sources.snapshot(), self._context.meta()
         known = await self._context.min_isr_of(list(snapshot.topics)) if query.needs_min_isr else {}
-        cut = await PartitionSelection(query, self._context.counter, slicer).cut(snapshot, known)
+        cut = await PartitionSelection(query, self._context.counts, slicer).cut(snapshot, known)
         names = {chosen.topic.name for chosen in cut.rows}
         min_isr = {**await self._context.min_isr_of(names - known.keys()), **known}
         items = await self._items(cut.rows, min_isr, slicer)
         return PartitionList(meta=meta, items=items, total=cut.total, next_cursor=cut.next_cursor)
 
-    @route(_PATH, "One partition, and what happened to it", PartitionDetail, TOPIC, PARTITION)
+    @route(_PATH, "One partition, and its last transitions", PartitionDetail, TOPIC, PARTITION)
     async def partition(self, request: web.Request) -> PartitionDetail:
-        """Answer with a partition, its history, and the requests that wait for the brokers of its replicas."""
+        """Answer with a partition, its last transitions, and the pending requests to the brokers of its replicas."""
         (tp, view), slicer = self._named(request), await self._context.slicer()
         inputs = await self._context.inputs(tp.topic)
         return PartitionDetail(
@@ -68,9 +67,9 @@ class PartitionReads(Reads):
             pending=[each for broker in view.assignment.replicas for each in self._context.pending(broker, _PENDING)],
         )
 
-    @route(f"{_PATH}/why", "Why it is as it is, and what helps", WhyResponse, TOPIC, PARTITION)
+    @route(f"{_PATH}/why", "Explanation of its condition, with next steps", WhyResponse, TOPIC, PARTITION)
     async def why(self, request: web.Request) -> WhyResponse:
-        """Answer also for a partition that does not exist: then that is the explanation."""
+        """Answer with an explanation, also for a partition that does not exist."""
         tp, slicer = _named_in(request), await self._context.slicer()
         inputs = await self._context.inputs(tp.topic)
         view = inputs.snapshot.partition(tp)
@@ -104,17 +103,16 @@ class PartitionReads(Reads):
     ) -> list[PartitionItem]:
         wanted = WantedPartitions()
         for part in sliced(rows, _BUILT_AT_ONCE):
-            for topic, partition in part:
-                wanted.add(topic.name, partition.partition)
+            for chosen in part:
+                wanted.add(*chosen.tp)
             await slicer.yield_to_loop()
         changes = await last_changes(self._context.entries(), wanted, slicer)
         snapshot = self._sources.snapshot()
         items = []
         for part in sliced(rows, _BUILT_AT_ONCE):
-            for topic, partition in part:
-                tp = TopicPartition(topic.name, partition.partition)
-                reason = _quarantined(snapshot, tp)
-                items.append(view_partition(tp, partition, changes.of(tp), min_isr.get(tp.topic), reason))
+            for chosen in part:
+                tp, reason = chosen.tp, _quarantined(snapshot, chosen.tp)
+                items.append(view_partition(tp, chosen.partition, changes.of(tp), min_isr.get(tp.topic), reason))
             await slicer.yield_to_loop()
         return items
 
@@ -131,7 +129,7 @@ def _quarantined(snapshot: ClusterView, tp: TopicPartition) -> str | None:
 def view_partition(
     tp: TopicPartition, view: PartitionView, change: LastChange, min_isr: int | None, reason: str | None
 ) -> PartitionItem:
-    """Return one partition as it is published. ``reason``: why it is in quarantine."""
+    """Return one partition in the form of the HTTP API. ``reason``: that of its quarantine."""
     assignment, leadership = view.assignment, view.leadership
     return PartitionItem(
         topic=tp.topic,
@@ -139,7 +137,7 @@ def view_partition(
         state=view.state.value,
         leader=None if leadership is None else leadership.leader,
         leader_epoch=None if leadership is None else leadership.leader_epoch,
-        isr=() if leadership is None else leadership.isr,
+        isr=view.isr,
         replicas=assignment.replicas,
         adding=assignment.adding,
         removing=assignment.removing,

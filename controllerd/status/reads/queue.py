@@ -1,4 +1,4 @@
-"""``/v1/queue`` and ``/v1/requests``: the events of the controller, and the control requests that wait for brokers."""
+"""``/v1/queue`` and ``/v1/requests``: the events of the controller, and the pending control requests to brokers."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -11,7 +11,7 @@ from controllerd.clock import iso
 from controllerd.core.model import BrokerId
 from controllerd.loop import detail_of
 from controllerd.record.records import EventBegin, EventEnd
-from controllerd.status.http.routing import Limit, Query, asked, route
+from controllerd.status.http.routing import Limit, Query, parse_query, route
 from controllerd.status.reads.context import Reads
 from controllerd.status.reads.filters import BrokerFilter
 from controllerd.status.schema.work import QueueItem, QueueList, RequestQueue, RequestQueueList
@@ -24,34 +24,34 @@ _NO_CHANNEL: Final = ChannelView(connected=False)
 
 
 class QueueQuery(Query, frozen=True, kw_only=True):
-    """How much of the queue."""
+    """The query of the event queue."""
 
     limit: Limit = 100
 
 
 class RequestQuery(Query, frozen=True, kw_only=True):
-    """Of which broker."""
+    """The query of the control requests."""
 
     broker: Annotated[BrokerFilter | None, Meta(description="Only this broker.")] = None
-    limit: Annotated[int, Meta(ge=0, le=100, description="How many waiting requests of each broker.")] = 10
+    limit: Annotated[int, Meta(ge=0, le=100, description="The number of waiting requests for each broker.")] = 10
 
 
 class QueueReads(Reads):
-    """The event queue, and the queues of control requests."""
+    """The event queue, and the queues of control requests to brokers."""
 
-    @route("/v1/queue", "The events: in work, waiting, and ended of late", QueueList, query=QueueQuery)
+    @route("/v1/queue", "Events that are running, waiting or ended recently", QueueList, query=QueueQuery)
     async def events(self, request: web.Request) -> QueueList:
-        """Answer with the event in work first, then the waiting ones, then the latest that ended."""
-        return self.page(asked(request, QueueQuery).limit)
+        """Answer with the running event, then the waiting events, then the last ended ones."""
+        return self.page(parse_query(request, QueueQuery).limit)
 
     def page(self, limit: int) -> QueueList:
-        """Return at most so many events."""
+        """Return at most this number of events."""
         queue, (begins, ends) = self._sources.queue, self._latest()
         items = [*self._running(begins), *map(_waiting, queue.waiting(limit)), *_ended(begins, ends)]
         return QueueList(meta=self._context.meta(), items=items[:limit], depth=len(queue))
 
     def _latest(self) -> tuple[dict[int, EventBegin], list[EventEnd]]:
-        """Return the records of as many events as are shown, and of the one in work, newest first."""
+        """Return the records of the running event and of the ended events that are shown, newest first."""
         begins, ends = dict[int, EventBegin](), list[EventEnd]()
         for entry in self._sources.recent.newest_first():
             record = entry.record
@@ -80,8 +80,8 @@ class QueueReads(Reads):
 
     @route("/v1/requests", "The control requests by broker", RequestQueueList, query=RequestQuery)
     async def requests(self, request: web.Request) -> RequestQueueList:
-        """Answer by broker; for an unknown one, with an empty queue."""
-        query, channels = asked(request, RequestQuery), self._sources.channels()
+        """Answer with a queue for each broker; the queue of an unknown broker is empty."""
+        query, channels = parse_query(request, RequestQuery), self._sources.channels()
         wanted = sorted(channels) if query.broker is None else [BrokerId(query.broker)]
         items = [self._requests(broker, channels.get(broker, _NO_CHANNEL), query.limit) for broker in wanted]
         return RequestQueueList(meta=self._context.meta(), items=items)

@@ -1,16 +1,17 @@
-"""``/v1/reassignments``: the partitions that move, how far each has come, and what it waits for."""
+"""``/v1/reassignments``: the partitions that are being reassigned, with progress and the reason for a wait."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
-from controllerd.core.model import NO_LEADER, BrokerId, TopicPartition
+from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.replica_sizes import SizesView
+from controllerd.explain.answers import brokers_of
 from controllerd.record.records import ReassignmentRecord
 from controllerd.slicer import Slicer, sliced
-from controllerd.status.http.paging import UNSORTED, CutPage, Window
-from controllerd.status.http.routing import Page, TopicGlob, asked, route
+from controllerd.status.http.paging import UNSORTED, Page, PageBuilder
+from controllerd.status.http.routing import ListQuery, TopicGlob, parse_query, route
 from controllerd.status.reads.context import Reads
 from controllerd.status.reads.counts import AT_ONCE
 from controllerd.status.reads.filters import ChosenPartition, topics_matching
@@ -20,8 +21,8 @@ from controllerd.views import ClusterView, PartitionView
 _BEGINNINGS: Final = frozenset({"begun", "overridden"})
 
 
-class ReassignmentQuery(Page, frozen=True, kw_only=True):
-    """Which reassignments."""
+class ReassignmentQuery(ListQuery, frozen=True, kw_only=True):
+    """The query of a list of reassignments."""
 
     topic: TopicGlob = ""
 
@@ -31,42 +32,40 @@ class ReassignmentReads(Reads):
 
     @route(
         "/v1/reassignments",
-        "Partitions that move, and how far each has come",
+        "Partitions that are being reassigned, with their progress",
         ReassignmentList,
         query=ReassignmentQuery,
     )
     async def list_reassignments(self, request: web.Request) -> ReassignmentList:
         """Answer with a page."""
-        return await self.page(asked(request, ReassignmentQuery))
+        return await self.page(parse_query(request, ReassignmentQuery))
 
     async def page(self, query: ReassignmentQuery) -> ReassignmentList:
-        """Return a page. :raises Refused: its cursor is not one of such a list."""
+        """Return a page. :raises Refused: its cursor is not one of a list of reassignments."""
         slicer = await self._context.slicer()
         meta, snapshot = self._context.meta(), self._snapshot
         cut = await self._select(query, snapshot, slicer)
-        began = await self._began({_tp(chosen) for chosen in cut.rows}, slicer)
+        began = await self._began({chosen.tp for chosen in cut.rows}, slicer)
         now_ms, sizes = self._sources.now_ms(), self._sources.replica_sizes()
         items = [
-            view_reassignment(chosen, snapshot, sizes, None if tp not in began else (now_ms - began[tp]) / 1000)
-            for tp, chosen in ((_tp(chosen), chosen) for chosen in cut.rows)
+            view_reassignment(each, snapshot, sizes, (now_ms - began[each.tp]) / 1000 if each.tp in began else None)
+            for each in cut.rows
         ]
         return ReassignmentList(meta=meta, items=items, total=cut.total, next_cursor=cut.next_cursor)
 
-    async def _select(
-        self, query: ReassignmentQuery, snapshot: ClusterView, slicer: Slicer
-    ) -> CutPage[ChosenPartition]:
-        window: Window[ChosenPartition] = Window("reassignment", query.limit, query.cursor)
+    async def _select(self, query: ReassignmentQuery, snapshot: ClusterView, slicer: Slicer) -> Page[ChosenPartition]:
+        window: PageBuilder[ChosenPartition] = PageBuilder("reassignment", query.limit, query.cursor)
         for topic in topics_matching(snapshot, query.topic):
-            counts = await self._context.counter.of(topic, slicer)
+            counts = await self._context.counts.of(topic, slicer)
             for part in sliced(topic.partitions if counts.reassigning else (), AT_ONCE):
                 moving = [view for view in part if view.assignment.is_being_reassigned]
                 window.total += len(moving)
                 window.add([((UNSORTED, topic.name, view.partition), ChosenPartition(topic, view)) for view in moving])
                 await slicer.yield_to_loop()
-        return window.cut()
+        return window.build()
 
     async def _began(self, wanted: set[TopicPartition], slicer: Slicer) -> dict[tuple[str, int], int]:
-        """Return when these reassignments began or were changed last, by the recent records."""
+        """Return the times when these reassignments began or were last changed, by the recent records."""
         began: dict[tuple[str, int], int] = {}
         for entry in self._context.entries():
             record = entry.record
@@ -77,12 +76,8 @@ class ReassignmentReads(Reads):
         return began
 
 
-def _tp(chosen: ChosenPartition) -> TopicPartition:
-    return TopicPartition(chosen.topic.name, chosen.partition.partition)
-
-
 class CopyProgress(NamedTuple):
-    """How far all replicas of a partition that are being added have come; None: some broker has not told."""
+    """The progress of all replicas of a partition that are being added; None: a broker has not answered."""
 
     percent: float | None
     bytes_left: int | None
@@ -91,8 +86,8 @@ class CopyProgress(NamedTuple):
 
 
 def copy_progress(tp: TopicPartition, view: PartitionView, sizes: SizesView) -> CopyProgress:
-    """Return the progress of one reassignment: the slowest replica decides about its end."""
-    leader, adding = _leader(view), view.assignment.adding
+    """Return the progress of one reassignment; the slowest replica determines its end."""
+    leader, adding = view.leader, view.assignment.adding
     known = [size for broker in adding if (size := sizes.size(tp, broker)) is not None]
     left = [bytes_left for broker in adding if (bytes_left := sizes.bytes_left(tp, leader, broker)) is not None]
     if not adding or len(left) < len(adding):
@@ -107,10 +102,6 @@ def copy_progress(tp: TopicPartition, view: PartitionView, sizes: SizesView) -> 
     )
 
 
-def _leader(view: PartitionView) -> BrokerId:
-    return view.leadership.leader if view.leadership is not None else NO_LEADER
-
-
 def _all_known(values: Sequence[float | None]) -> list[float] | None:
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else None
@@ -120,17 +111,17 @@ def _of_replica(tp: TopicPartition, view: PartitionView, broker: BrokerId, sizes
     size = sizes.size(tp, broker)
     return ReplicaProgress(
         broker=broker,
-        in_isr=view.leadership is not None and broker in view.leadership.isr,
+        in_isr=broker in view.isr,
         bytes=size.bytes if size is not None else None,
-        lag_bytes=sizes.bytes_left(tp, _leader(view), broker),
+        lag_bytes=sizes.bytes_left(tp, view.leader, broker),
     )
 
 
 def view_reassignment(
     chosen: ChosenPartition, snapshot: ClusterView, sizes: SizesView, age_s: float | None
 ) -> ReassignmentItem:
-    """Return one partition that moves, as it is published."""
-    tp, view, throttle = _tp(chosen), chosen.partition, snapshot.throttle
+    """Return one reassignment in the form of the HTTP API."""
+    tp, view, throttle = chosen.tp, chosen.partition, snapshot.throttle
     assignment, progress = view.assignment, copy_progress(tp, view, sizes)
     return ReassignmentItem(
         topic=tp.topic,
@@ -151,19 +142,14 @@ def view_reassignment(
 
 
 def blocker_of(view: PartitionView, snapshot: ClusterView) -> str | None:
-    """Return what the reassignment waits for; None when only its last step is left."""
-    leadership = view.leadership
-    if leadership is None or leadership.leader < 0:
-        return "nobody leads the partition, so nothing can be copied"
-    missing = [broker for broker in view.assignment.target if broker not in leadership.isr]
+    """Return the reason for which the reassignment waits; None when only its last step is left."""
+    if view.leader < 0:
+        return "the partition has no leader, so nothing can be copied"
+    missing = [broker for broker in view.assignment.target if broker not in view.isr]
     gone = [broker for broker in missing if broker not in snapshot.brokers]
     if gone:
-        return f"{_named(gone)} {'is' if len(gone) == 1 else 'are'} not alive"
+        return f"{brokers_of(gone)} {'is' if len(gone) == 1 else 'are'} not alive"
     failed = [broker for broker in missing if broker in view.offline_replicas]
     if failed:
-        return f"the replica on {_named(failed)} is offline: the log directory failed, or the broker shuts down"
-    return f"{_named(missing)} not in the ISR yet: copying" if missing else None
-
-
-def _named(brokers: Sequence[int]) -> str:
-    return f"broker{'s' * (len(brokers) > 1)} {', '.join(map(str, brokers))}"
+        return f"the replica on {brokers_of(failed)} is offline: the log directory failed, or the broker shuts down"
+    return f"{brokers_of(missing)} not in the ISR yet: copying" if missing else None

@@ -1,8 +1,8 @@
-"""Brokers, topics, partitions and replicas: what ``controllerctl get`` and ``describe`` show."""
+"""Brokers, topics, partitions and replicas, as ``controllerctl get``, ``describe`` and ``why`` show them."""
 
 import msgspec
 
-from controllerd.explain.answers import Transition
+from controllerd.explain.answers import Transition, Why
 from controllerd.status.schema.common import Answer
 from controllerd.status.schema.status import BrokerStatus, DeletionStatus
 
@@ -10,29 +10,29 @@ from controllerd.status.schema.status import BrokerStatus, DeletionStatus
 class PartitionItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One partition; state names are Kafka's own.
 
-    Pages have thousands of them, and nothing in one can refer back to it: the garbage collector need not see them.
+    A page has thousands of these, and none can be part of a cycle. So the garbage collector does not track them.
     """
 
     topic: str
     partition: int
     state: str
     leader: int | None
-    """-1: nobody leads. Null: it has no state znode yet."""
+    """-1 without a leader; null without a state znode."""
     leader_epoch: int | None
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
     offline: tuple[int, ...]
-    """Replicas on brokers that are not alive, or on a failed log directory."""
+    """The replicas on brokers that are not live, or on a failed log directory."""
     zk_version: int | None
     preferred: int | None
     min_isr: int | None = None
-    """``min.insync.replicas`` of the topic; null when it is not known here."""
+    """``min.insync.replicas`` of the topic; null when this instance does not know it."""
     since: str | None = None
-    """When the state or leader last changed; null when that is longer ago than what is remembered."""
+    """When the state or leader last changed; null when the recent records do not reach back so far."""
     last_event: int | None = None
-    """The event that changed it last; null when that is longer ago than what is remembered."""
+    """The event that changed it last; null when the recent records do not reach back so far."""
     quarantine: str | None = None
     """Why its znode cannot be understood; null in the regular case."""
 
@@ -43,13 +43,13 @@ class PartitionList(Answer, frozen=True, kw_only=True):
     kind: str = "PartitionList"
     items: list[PartitionItem]
     total: int
-    """How many partitions match, over all pages."""
+    """How many partitions match on all pages together."""
     next_cursor: str | None = None
-    """What to ask for next; null on the last page."""
+    """The cursor of the next page; null on the last page."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A control request that waits for one broker, or for its answer."""
+    """A control request to one broker that is not sent yet, or not answered yet."""
 
     broker: int
     api: str
@@ -66,7 +66,7 @@ class PartitionDetail(Answer, frozen=True, kw_only=True):
     partition: PartitionItem
     transitions: list[Transition]
     pending: list[PendingRequest]
-    """What waits for the brokers of its replicas."""
+    """The control requests to the brokers of its replicas that are not answered yet."""
 
 
 class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplicaList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/replicas``, in order of topic, partition and place in the assignment."""
+    """``GET /v1/replicas``, in order of topic, partition and position in the assignment."""
 
     kind: str = "ReplicaList"
     items: list[ReplicaItem]
@@ -94,13 +94,13 @@ class ReplicaList(Answer, frozen=True, kw_only=True):
 
 
 class TopicItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic in numbers."""
+    """One topic with the counts of its partitions."""
 
     topic: str
     topic_id: str | None
     partitions: int
     replication_factor: int
-    """The largest of its partitions."""
+    """The largest among its partitions."""
     offline: int
     under_replicated: int
     non_preferred: int
@@ -120,7 +120,7 @@ class TopicList(Answer, frozen=True, kw_only=True):
 
 
 class TopicDetail(Answer, frozen=True, kw_only=True):
-    """``GET /v1/topics/{topic}``; partitions are asked for with ``GET /v1/partitions?topic=``."""
+    """``GET /v1/topics/{topic}``; ``GET /v1/partitions?topic=`` lists its partitions."""
 
     kind: str = "Topic"
     topic: TopicItem
@@ -128,21 +128,21 @@ class TopicDetail(Answer, frozen=True, kw_only=True):
 
 
 class BrokerItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One live broker, or one that is named by an assignment and not alive."""
+    """One live broker, or a broker that an assignment names although it is not live."""
 
     id: int
     alive: bool
     status: BrokerStatus | None
-    """Null while it is not alive."""
+    """Null while it is not live."""
     leaders: int
     preferred_leaders: int
     """How many partitions it would lead if each had its preferred leader."""
     replicas: int
     offline_replicas: int
     imbalance_percent: float
-    """Share of the partitions it should lead that others lead (leader.imbalance.per.broker.percentage)."""
+    """The share of its preferred leaderships that other brokers have (leader.imbalance.per.broker.percentage)."""
     leader_skew_percent: float
-    """By how much it leads more (or less) than the mean of the live brokers."""
+    """How many more (or, negative, fewer) partitions it leads than the mean of the live brokers."""
 
 
 class BrokerList(Answer, frozen=True, kw_only=True):
@@ -161,3 +161,13 @@ class BrokerDetail(Answer, frozen=True, kw_only=True):
     broker: BrokerItem
     pending: list[PendingRequest]
     transitions: list[Transition] = []
+
+
+class WhyResponse(Answer, frozen=True, kw_only=True):
+    """``GET /v1/partitions/{topic}/{partition}/why`` and ``GET /v1/topics/{topic}/why``."""
+
+    kind: str = "Why"
+    why: Why
+    partition: PartitionItem | None
+    """Null for a whole topic."""
+    transitions: list[Transition]

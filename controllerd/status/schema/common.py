@@ -1,4 +1,4 @@
-"""What every answer of the HTTP endpoint shares: the envelope's head, errors and health.
+"""The parts that all answers of the HTTP endpoint share: the envelope, problems, checks.
 
 The daemon encodes these types and ``controllerctl`` decodes them. Changes are additive within ``v1``. Times are ISO
 8601 in UTC beside epoch milliseconds; durations are seconds.
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
-    """The envelope's head: which cluster, which term, which version of the picture."""
+    """The head of the envelope: the cluster, the controller epoch and the version of the snapshot (``seq``)."""
 
     cluster_id: str
     controller_epoch: int
@@ -30,7 +30,7 @@ class Answer(Envelope, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error (RFC 9457); ``code`` is stable and for programs, ``hint`` says what to do next."""
+    """An error (RFC 9457). ``code`` is stable and meant for programs; ``hint`` names the next step."""
 
     title: str
     status: int
@@ -51,7 +51,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """``GET /livez`` and ``GET /readyz``; ``checks`` are listed when asked for or when one failed."""
+    """``GET /livez`` and ``GET /readyz``; ``checks`` are listed with ``?verbose``, or when one of them failed."""
 
     ok: bool
     degraded: bool
@@ -59,8 +59,29 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoleAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """``GET /controller`` and ``GET /standby``; ``reason`` says why this instance has its role."""
+    """``GET /controller`` and ``GET /standby``; ``reason`` explains why this instance has its role."""
 
     role: str
     controller_epoch: int
     reason: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one check of ``controllerctl doctor``."""
+
+    check: str
+    """Stable name, such as ``two-controllers`` or ``zombie-reassignments``."""
+    severity: str
+    """``ok``, ``warning``, ``critical``, or ``unknown`` when it could not be checked."""
+    detail: str
+    hint: str | None = None
+
+
+class FindingList(Answer, frozen=True, kw_only=True):
+    """``controllerctl doctor -o json``; every check is listed, also a check that found nothing.
+
+    No daemon serves it: ``controllerctl`` makes most of the checks itself, some of them without a daemon.
+    """
+
+    kind: str = "FindingList"
+    items: list[Finding]

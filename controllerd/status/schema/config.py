@@ -1,4 +1,4 @@
-"""``GET /v1/config``: what an instance is configured for."""
+"""``GET /v1/config`` and ``GET /v1/settings``: the configuration of an instance, and the settings of the cluster."""
 
 from typing import Any
 
@@ -38,17 +38,17 @@ class SettingItem(msgspec.Struct, frozen=True, kw_only=True):
     """``configured``, ``brokers``, ``majority``, ``safer``, ``waiting``, ``cache``,
     ``dynamic``, ``zookeeper`` or ``default``."""
     origin: str | None = None
-    """The file, variable or flag that configures it here; null if none does."""
+    """The file, variable or flag that configures it for this instance; null if none does."""
     brokers: list[BrokerValue]
     """The value of each live broker, as far as it is known."""
     differing: list[BrokerValue]
-    """The brokers whose value is not the one in use."""
+    """The brokers with a value other than the one in use."""
     problem: str | None = None
-    """The problem that an operator must know; null if there is none."""
+    """The problem that an operator has to know about; null if there is none."""
 
 
 class SettingList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/settings``, by name; empty where this instance asks no broker."""
+    """``GET /v1/settings``, by name; empty where this instance does not read the settings of brokers."""
 
     kind: str = "SettingList"
     items: list[SettingItem]

@@ -1,4 +1,4 @@
-"""``GET /v1/status``: one instance and the cluster as it sees it."""
+"""``GET /v1/status``: one instance, and the cluster in its memory."""
 
 import msgspec
 
@@ -6,10 +6,10 @@ from controllerd.status.schema.common import Answer
 
 
 class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds ``/controller``.
+    """The holder of ``/controller``.
 
     ``kind`` is ``controllerd``, ``broker`` (a broker's built-in controller), or ``unknown`` where the znode cannot be
-    understood.
+    parsed.
     """
 
     node_id: int
@@ -18,11 +18,11 @@ class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):
     since: str
     since_ms: int
     host: str | None = None
-    """Where it is reached; null when it is not registered among the brokers."""
+    """Its host name or address; null when it is not registered among the brokers."""
 
     def __str__(self) -> str:
         if self.kind == "unknown":
-            return "somebody unknown (/controller cannot be understood)"
+            return "an unknown process (/controller is unreadable)"
         return f"controllerd {self.node_id}" if self.kind == "controllerd" else f"broker {self.node_id} (built-in)"
 
 
@@ -36,7 +36,7 @@ class ListenerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A live broker and the control requests that wait for it."""
+    """A live broker and the queue of control requests to it."""
 
     id: int
     broker_epoch: int
@@ -58,14 +58,14 @@ class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
     under_replicated: int
     non_preferred: int
     waiting: int
-    """New and without a leader yet, for want of live replicas."""
+    """New partitions without a leader yet, because no replica is live."""
     reassigning: int = 0
     deleting: int = 0
-    """Topics."""
+    """Topics that are being deleted."""
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The event queue and the event in work."""
+    """The event queue and the event that is being handled."""
 
     depth: int
     oldest_age_s: float
@@ -83,7 +83,7 @@ class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit log's writer."""
+    """The writer of the audit log."""
 
     records_written: int
     records_lost: int
@@ -91,40 +91,40 @@ class AuditStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
-    """A znode that cannot be understood and is left alone."""
+    """A znode that cannot be understood and is not overwritten."""
 
     path: str
     reason: str
 
 
 class Uncovered(msgspec.Struct, frozen=True, kw_only=True):
-    """A listener of the brokers whose clients see no controller."""
+    """A listener of the brokers on which clients cannot reach the active controller."""
 
     listener: str
     reason: str
 
 
 class DeletionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic whose deletion was asked for."""
+    """A topic whose deletion was requested."""
 
     topic: str
     has_begun: bool
-    """Whether brokers were told that the topic is gone; there is no way back then."""
+    """Whether brokers got an UpdateMetadata that announces the deletion: from then on it is final."""
     held_up_by: str | None
-    """Why it cannot go on or not end now; null while it is under way."""
+    """Why the deletion cannot continue now; null while it is under way."""
     deleting: list[int]
-    """The brokers that were told to delete their replicas and have not answered."""
+    """The brokers that have not answered the StopReplica request to delete their replicas."""
 
 
-class DebtStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker that must still delete replicas which nobody assigns to it any more."""
+class PendingDeletionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that must still delete replicas of partitions which are not assigned to it any more."""
 
     broker: int
     replicas: int
 
 
 class PauseStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the controller leaves alone for a while, because an operator said so; it ends by itself."""
+    """An activity of the controller that an operator paused; the pause ends by itself."""
 
     what: str
     """``auto-rebalance``, ``deletions``, or ``drain-`` and the id of a broker."""
@@ -135,7 +135,7 @@ class PauseStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of the queue that was handled; ``outcome`` as in the audit log."""
+    """An event that was handled; ``outcome`` as in the audit log."""
 
     event_id: int
     event: str
@@ -147,14 +147,14 @@ class EndedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting of the cluster for which brokers, or the configuration here, name different values."""
+    """A setting of the cluster that has different values on brokers, or on brokers and in the configuration here."""
 
     setting: str
     problem: str
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """This instance and the cluster as it sees it; the counts are those of the active controller."""
+class Status(msgspec.Struct, frozen=True, kw_only=True, rename={"pending_deletions": "debts"}):
+    """This instance, and the cluster in its memory; only the active controller has counts of the cluster."""
 
     role: str
     reason: str
@@ -169,15 +169,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: list[Quarantined]
     uncovered: list[Uncovered] = []
     deletions: list[DeletionStatus] = []
-    debts: list[DebtStatus] = []
+    pending_deletions: list[PendingDeletionStatus] = []
+    """Replica deletions that brokers have not confirmed, by broker."""
     settings: list[SettingProblem] = []
     """The settings of the cluster on which brokers, or the configuration here, disagree."""
     audit: AuditStatus
     pauses: list[PauseStatus] = []
     latest_events: list[EndedEvent] = []
-    """The last five, newest first."""
+    """The last five events, newest first."""
     observed: dict[str, int] | None = None
-    """Partitions by how they compared; null unless this instance observes."""
+    """The number of partitions by ruling of their comparison; null unless this instance observes."""
     registered: bool = False
     """Whether this instance is registered under ``/brokers/ids``, for brokers older than 3.0."""
 

@@ -1,12 +1,12 @@
-"""Long operations: what was asked for, how far it has come, and what became of each item."""
+"""The answers of the verbs: a task with the outcome of each item, or (takeover, resign, forget) the result alone."""
 
 import msgspec
 
-from controllerd.status.schema.common import Answer
+from controllerd.status.schema.common import Answer, Envelope
 
 
 class TaskItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic or partition of an operation.
+    """One topic, partition or broker of an operation.
 
     ``state`` is ``planned``, ``waiting``, ``running``, ``done``, ``not-needed`` or ``failed``.
     """
@@ -20,7 +20,8 @@ class TaskItem(msgspec.Struct, frozen=True, kw_only=True):
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One operation. ``state`` is ``planned`` (a dry run), ``running``, ``done``, ``partial``, ``failed``, ``lost``.
 
-    Lost: this instance ceased to lead while the operation was under way; what was begun continues under whoever leads.
+    Lost: this instance ceased to be the active controller while the operation was under way. Reassignments, deletions
+    and elections that have begun continue under the next active controller.
     """
 
     id: str
@@ -33,12 +34,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None
     percent: float | None
     eta_seconds: float | None
-    """What is left at the speed so far; null before anything ended, and once all did."""
+    """The remaining time at the speed so far; null before the first item ended, and after the last one."""
     message: str
-    """Where it stands, as a sentence."""
+    """The progress or the outcome, as a sentence."""
     items: list[TaskItem]
     items_total: int
-    """``items`` has at most 1,000 of them, those that failed first."""
+    """The number of all items; ``items`` has at most 1,000 of them, the failed ones first."""
 
 
 class TaskResponse(Answer, frozen=True, kw_only=True):
@@ -49,7 +50,37 @@ class TaskResponse(Answer, frozen=True, kw_only=True):
 
 
 class TaskList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/tasks``, newest first, those that ended within the last hour included."""
+    """``GET /v1/tasks``, newest first; tasks are kept for an hour after their end."""
 
     kind: str = "TaskList"
     items: list[Task]
+
+
+class TakeoverResponse(Envelope, frozen=True, kw_only=True):
+    """``POST /v1/takeover``; equal epochs mean that this instance had the role already."""
+
+    kind: str = "Takeover"
+    epoch_before: int
+    epoch_after: int
+    held_by: str
+    took_s: float
+
+
+class ResignResponse(Envelope, frozen=True, kw_only=True):
+    """``POST /v1/resign``."""
+
+    kind: str = "Resignation"
+    took_s: float
+
+
+class ForgetResponse(Envelope, frozen=True, kw_only=True):
+    """``POST /v1/brokers/{id}/forget``: the topics whose deletion continues without the broker.
+
+    ``replicas`` is the number of its replicas that become pending deletions.
+    """
+
+    kind: str = "BrokerForgotten"
+    broker: int
+    topics: list[str]
+    replicas: int
+    took_s: float

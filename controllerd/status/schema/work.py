@@ -1,4 +1,4 @@
-"""What is under way: the event queue, control requests, reassignments, deletions, elections, terms."""
+"""Unfinished work: the event queue, control requests, reassignments, deletions and comparisons."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from controllerd.status.schema.status import DeletionStatus
 
 
 class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One event: the one in work (``running_s`` is set), one that waits, or one of the latest that ended."""
+    """One event: the one that is being handled, one that waits, or one of the latest that ended."""
 
     event_id: int
     event: str
@@ -20,38 +20,38 @@ class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
     run_ms: float | None
     """Null while it waits."""
     outcome: str | None = None
-    """As in the audit log; null before the end."""
+    """The outcome as in the audit log; null before the end."""
     error: str | None = None
     detail: str = ""
 
 
 class QueueList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/queue``: the event in work first, then those that wait, then the latest that ended, newest first."""
+    """``GET /v1/queue``: the event that is being handled, then the waiting events, then the latest ended ones."""
 
     kind: str = "QueueList"
     items: list[QueueItem]
     depth: int
-    """How many wait in all; ``items`` shows the first of them."""
+    """How many events wait in all; ``items`` has the first of them."""
 
 
 class RequestQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """The control requests towards one broker."""
+    """The control requests to one broker."""
 
     broker: int
     connected: bool
     depth: int
     bytes_waiting: int | None
-    """Null when the requests were not encoded yet."""
+    """Null when the requests are not encoded yet."""
     oldest_age_s: float
     in_flight: str | None
-    """Name of the request whose answer is waited for; null between requests."""
+    """The name of the request that is sent and not answered yet; null between requests."""
     attempts: int
-    """Of the request at the head."""
+    """How often the first request was sent."""
     last_sent: str | None
     last_answered: str | None
     error: str | None
     waiting: list[PendingRequest]
-    """The first of those that wait."""
+    """The first of the waiting requests."""
 
 
 class RequestQueueList(Answer, frozen=True, kw_only=True):
@@ -62,18 +62,18 @@ class RequestQueueList(Answer, frozen=True, kw_only=True):
 
 
 class ReplicaProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a replica that is being added has come; null where no broker has said so yet."""
+    """The progress of a replica that is being added; null where no broker has reported sizes yet."""
 
     broker: int
     in_isr: bool
     bytes: int | None
-    """What it has on its disk."""
+    """The size of its log."""
     lag_bytes: int | None
-    """What the leader has beyond that."""
+    """The bytes of the leader that it does not have yet."""
 
 
 class ReassignmentItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition that moves."""
+    """One partition that is being reassigned."""
 
     topic: str
     partition: int
@@ -82,17 +82,17 @@ class ReassignmentItem(msgspec.Struct, frozen=True, kw_only=True):
     removing: list[int]
     target: list[int]
     age_s: float | None
-    """Since when it moves; null when it began before what is remembered."""
+    """Seconds since the reassignment began; null when the recent records do not reach back so far."""
     percent: float | None
-    """Of the bytes to copy; null while no broker has told sizes."""
+    """The copied share of the bytes; null while no broker has reported sizes."""
     bytes_left: int | None
     bytes_per_s: float | None
-    """Smoothed rate of the copying."""
+    """The smoothed rate of the copying."""
     eta_seconds: float | None
-    """Never guessed: null while nothing is copied or sizes are not known."""
+    """Null while nothing is copied or sizes are not known: it is never guessed."""
     throttle_bytes_per_s: int | None
     blocker: str | None
-    """What it waits for, as a sentence; null when all is done but the last step."""
+    """The reason why it is not complete, as a sentence; null when only the last step remains."""
     progress: list[ReplicaProgress]
 
 
@@ -106,13 +106,13 @@ class ReassignmentList(Answer, frozen=True, kw_only=True):
 
 
 class DeletionBlocker(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds up the deletion of a topic."""
+    """A broker that holds up the deletion of a topic."""
 
     broker: int
     replicas: int
-    """How many of the topic's replicas are on it and not deleted."""
+    """How many replicas of the topic it has not deleted."""
     state: str
-    """Their state by Kafka's name."""
+    """The state of these replicas by Kafka's name."""
     why: str
 
 
@@ -132,54 +132,8 @@ class DeletionList(Answer, frozen=True, kw_only=True):
     items: list[DeletionItem]
 
 
-class ElectionItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One election of the recent past, newest first."""
-
-    at: str
-    at_ms: int
-    event_id: int
-    topic: str
-    partition: int
-    strategy: str
-    trigger: str
-    """Name of the event in whose course it was held."""
-    was: int | None
-    """Who led before; null where that is no longer remembered."""
-    leader: int | None
-    """Null when it failed."""
-    unclean: bool
-    cause: str
-    """Why it failed, or why it was needed."""
-
-
-class ElectionList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/elections``."""
-
-    kind: str = "ElectionList"
-    items: list[ElectionItem]
-
-
-class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """One time span in which this instance, or somebody else, held the role, as far as this instance has seen."""
-
-    controller_epoch: int | None
-    """Null for a term of somebody else whose epoch was not read."""
-    holder: str
-    began: str
-    began_ms: int
-    ended: str | None
-    reason: str
-
-
-class TermList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/history``, newest first."""
-
-    kind: str = "TermList"
-    items: list[Term]
-
-
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that ZooKeeper, this controller's memory and a broker's metadata do not say alike."""
+    """A value that differs between ZooKeeper, the memory of this controller and the metadata of a broker."""
 
     subject: str
     """``payments-7``, a topic, or a broker."""
@@ -187,11 +141,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: str | None
     memory: str | None
     broker: str | None = None
-    """What one broker's metadata says, with its id."""
+    """The value in the metadata of one broker, with its id."""
 
 
 class DifferenceList(Answer, frozen=True, kw_only=True):
-    """``GET /v1/diff`` and ``GET /v1/diff/{id}``, once it was compared."""
+    """``GET /v1/diff`` and ``GET /v1/diff/{id}``, when the comparison is complete."""
 
     kind: str = "DifferenceList"
     items: list[Difference]
@@ -200,19 +154,19 @@ class DifferenceList(Answer, frozen=True, kw_only=True):
     brokers: list[int]
     """The brokers whose metadata was compared."""
     notes: list[str] = []
-    """What could not be compared, and why."""
+    """The parts that could not be compared, and the reasons."""
 
 
 class Comparing(Answer, frozen=True, kw_only=True):
-    """``GET /v1/diff`` and ``GET /v1/diff/{id}`` with 202, while it is compared: how far that has come."""
+    """``GET /v1/diff`` and ``GET /v1/diff/{id}`` with 202: the progress of a comparison."""
 
     kind: str = "Comparing"
     id: str
     stage: str
-    """What is done now, such as ``asking broker 3 (2 of 5)``."""
+    """The current step, such as ``asking broker 3 (2 of 5)``."""
     percent: float | None
-    """Never goes back; null while it waits for its turn. Where nothing differs it ends before 100."""
+    """Never decreases; null while the comparison waits for its turn. It ends before 100 where nothing differs."""
     elapsed_s: float
-    """Since it was asked for."""
+    """Seconds since the request."""
     eta_seconds: float | None
-    """What is left at the speed so far, of all that is known to be needed; null while nobody can say."""
+    """The remaining time at the speed so far, for the known part of the work; null while it cannot be estimated."""

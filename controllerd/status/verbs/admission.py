@@ -1,6 +1,6 @@
-"""The way of every verb: check the request, its reason and its idempotency key, plan, begin a task, and answer.
+"""Admission of verbs: check the request, its reason and its idempotency key, plan, begin a task, and respond.
 
-A verb is a row of data (``Verb``): its route, its body, and the operation that carries it out.
+A verb is data (``Verb``): its path, its body, and the operation that carries it out.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from controllerd.status.http.idempotency import IdempotencyKeys
 from controllerd.status.http.problems import Refused
 from controllerd.status.http.routing import Access, Answers, Parameter, Route, answer
 from controllerd.status.schema.tasks import TaskResponse
+from controllerd.status.schema.verbs import VerbRequest
 from controllerd.status.sources import StatusSources
 from controllerd.status.verbs.cluster import OperatedCluster
 from controllerd.status.verbs.tasks import LiveTask, Operation, TaskBook, VerbCall
@@ -28,38 +29,38 @@ from controllerd.status.view import view_meta
 Decoded = TypeVar("Decoded", bound=msgspec.Struct)
 
 AT_ONCE_S: Final = 0.5
-"""A task that ends within this time is answered with its result."""
+"""Seconds for which the response waits for the end of the task."""
 _MAX_REASON: Final = 500
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _REASON: Final = '{"reason": "why, for the audit log"}'
-_DRY_RUN: Final = Parameter(name="dryRun", kind=bool, description="Only say what would happen; nothing is changed.")
+_DRY_RUN: Final = Parameter(name="dryRun", kind=bool, description="Return the plan only; nothing is changed.")
 _KEY: Final = Parameter(
     name="Idempotency-Key",
     kind=str,
-    description="The same key with the same body gives the task that it began, for 24 hours.",
+    description="For 24 hours, a repeated request with the same key and body gets the task of the first one.",
     is_header=True,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: how it is asked for, and what carries it out."""
+    """One verb: its path, its body, and the operation that carries it out."""
 
     path: str
-    body: type[msgspec.Struct]
+    body: type[VerbRequest]
     operation: type[Operation[Any]]
     target: Parameter | None = None
     """The part of the path that names a topic or a broker."""
     body_limit: int = 16 * 1024
     answers: type[msgspec.Struct] | None = None
-    """The type that it answers with, and never before the end; None: it answers with a task."""
+    """The type of the response, which is sent at the end of the operation; None: the response is the task."""
 
 
 class Admission:
-    """Admits verbs and answers them."""
+    """Admits the requests of verbs, and responds to them."""
 
     def __init__(self, sources: StatusSources, book: TaskBook, *, require_reason: bool, timeout_s: float) -> None:
-        """``require_reason``: every verb demands one. ``timeout_s``: how long a client waits for a result."""
+        """``require_reason``: every verb requires one. ``timeout_s``: how long a client waits for a result."""
         self._sources = sources
         self._book = book
         self._require_reason = require_reason
@@ -84,7 +85,7 @@ class Admission:
         )
 
     async def _handle(self, verb: Verb, request: web.Request) -> web.Response:
-        """:raises Refused: this instance changes nothing, or this cannot be asked for."""
+        """Respond to a request. :raises Refused: this instance observes, or the request is not valid."""
         if self._sources.observations() is not None:
             detail = "this instance observes: it never takes or gives away the role, and changes nothing"
             hint = 'ask another instance, or restart this one with controller.mode = "active"'
@@ -94,29 +95,29 @@ class Admission:
         operation = verb.operation(body, VerbCall(requester_of(request), self._cluster, target))
         operation.check()
         task = await self._admit(request, operation)
-        return await self._task(task) if verb.answers is None else await self._result(task)
+        return await self._respond_task(task) if verb.answers is None else await self._respond_result(task)
 
     async def _admit(self, request: web.Request, operation: Operation[Any]) -> LiveTask:
-        """Return the task that this request begins, began before, or (a dry run) would begin.
+        """Return the task that this request begins, began before (by its key), or would begin (a dry run).
 
-        :raises Refused: it is not done. :raises NotController: another controller leads.
+        :raises Refused: the request is refused. :raises NotController: this instance is not the active controller.
         """
         self._check_reason(operation)
-        task = self._book.new(operation, requester_of(request))
+        task = LiveTask(operation, requester_of(request), self._sources.now_ms)
         if is_dry_run(request):
             self._check_role(operation)
             await task.plan(await operation.plan())
             return task
-        with await self._keys.claim(request, task.by.principal) as key:
-            if key.earlier is not None:
-                return key.earlier
+        async with self._keys.claim(request, task.by.principal) as key:
+            if key.task is not None:
+                return key.task
             self._check_role(operation)
             await self._book.begin(task, operation, await operation.plan())
-            key.begun = task
+            key.task = task
         return task
 
-    async def _task(self, task: LiveTask) -> web.Response:
-        """Answer with the task: as it ended if it does at once; else with the place where it is found."""
+    async def _respond_task(self, task: LiveTask) -> web.Response:
+        """Respond with the task, after its end if that comes soon; otherwise with its Location."""
         await _wait(task, AT_ONCE_S)
         content = TaskResponse(meta=view_meta(self._sources), task=task.shown())
         if task.state != "running":
@@ -125,10 +126,10 @@ class Admission:
         response.headers["Location"] = f"/v1/tasks/{task.id}"
         return response
 
-    async def _result(self, task: LiveTask) -> web.Response:
-        """Answer with the result of a verb, or of its dry run.
+    async def _respond_result(self, task: LiveTask) -> web.Response:
+        """Respond with the result of a verb, or of its dry run.
 
-        :raises ControllerdError: it failed. :raises Refused: the end is not in sight.
+        :raises ControllerdError: it failed. :raises Refused: it has not ended in time.
         """
         await _wait(task, self._timeout_s)
         if task.error is not None:
@@ -143,26 +144,26 @@ class Admission:
         raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", task.shown().message, hint)
 
     def _check_reason(self, operation: Operation[Any]) -> None:
-        reason = operation.asked.reason
+        reason = operation.request.reason
         if len(reason) > _MAX_REASON:
             detail = f"the reason is longer than {_MAX_REASON} characters"
             raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", detail)
-        if _CONTROL.search(reason):  # it is printed on other people's terminals, one line each
+        if _CONTROL.search(reason):  # it is printed on the terminals of other operators, one line each
             detail = "the reason has a line break or another control character"
             raise Refused(HTTPStatus.BAD_REQUEST, "bad_request", detail, "write it as one line of plain text")
-        if (operation.demands_reason or self._require_reason) and not reason.strip():
-            detail = f"a reason is demanded for this ({operation.verb}): it is written to the audit log"
+        if (operation.requires_reason or self._require_reason) and not reason.strip():
+            detail = f"the verb {operation.verb} requires a reason, which is written to the audit log"
             raise Refused(HTTPStatus.BAD_REQUEST, "reason_required", detail, _REASON)
 
     def _check_role(self, operation: Operation[Any]) -> None:
         snapshot = self._sources.snapshot()
         if operation.needs_role and not snapshot.is_active:
-            leads = f"{snapshot.holder} leads" if snapshot.holder is not None else "nobody is known to lead"
+            leads = f"{snapshot.holder} leads" if snapshot.holder is not None else "the active controller is not known"
             raise NotController(f"this instance is not the active controller ({snapshot.role.value}): {leads}")
 
 
 async def _wait(task: LiveTask, wait_s: float) -> None:
-    """Wait for the task's end, but not for longer than this."""
+    """Wait for the end of the task, at most for this time."""
     if task.state == "running":
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -170,11 +171,8 @@ async def _wait(task: LiveTask, wait_s: float) -> None:
 
 
 async def read_body(request: web.Request, kind: type[Decoded]) -> Decoded:
-    """Return the decoded body. :raises Refused: it is no JSON, or not of this type."""
+    """Return the decoded body. :raises Refused: it is not JSON, or not of this type."""
     hint = f"a JSON object with the fields {', '.join(each.encode_name for each in msgspec.structs.fields(kind))}"
-    if request.content_type != "application/json":
-        detail = f"the body must be application/json, not {request.content_type}"
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not_json", detail, hint)
     try:
         return msgspec.json.decode(await request.read() or b"{}", type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -182,7 +180,7 @@ async def read_body(request: web.Request, kind: type[Decoded]) -> Decoded:
 
 
 def is_dry_run(request: web.Request) -> bool:
-    """Whether nothing is to be changed. :raises Refused: the parameter is neither true nor false."""
+    """Whether only the plan is requested. :raises Refused: the parameter is neither true nor false."""
     text = request.query.get("dryRun", "false")
     if text not in {"true", "false"}:
         detail = f"dryRun must be true or false, not {text!r}"

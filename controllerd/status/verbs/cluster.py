@@ -1,4 +1,4 @@
-"""The cluster for operations: the published snapshot, calls into the event queue, and waiting for their effect."""
+"""Access to the cluster for operations: the published snapshot, calls of the event queue, waiting for their effect."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -18,26 +18,26 @@ from events.reassignments import ListPartitionReassignments
 T = TypeVar("T")
 
 MAX_PARTITIONS: Final = 100_000
-"""The most that one request may name."""
+"""The most partitions that one request may name."""
 BODY_LIMIT: Final = 1024 * 1024
-"""Bytes of a request that names many: decoding more would hold the event loop for too long."""
+"""The largest body, in bytes, of a request that names many partitions: decoding holds the event loop."""
 
 
 class Withdrawable(Protocol):
-    """A running operation that asks for its partitions in parts."""
+    """A running operation that requests the changes of its partitions batch by batch."""
 
     def withdraw(self, partitions: Iterable[TopicPartition] | None) -> int:
-        """Give up what is not asked for yet of these partitions, None: of all; return how many."""
+        """Drop these partitions, or all (None), as far as they are not requested yet; return how many were dropped."""
         ...
 
 
 class OperatedCluster:
-    """The snapshot, the queue and the clock, for operations."""
+    """The snapshot, the event queue and the running operations."""
 
     def __init__(self, sources: StatusSources) -> None:
         self.sources = sources
         self.withdrawable: Final[WeakSet[Withdrawable]] = WeakSet()
-        """The reassignments that run."""
+        """The running reassignments."""
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -45,21 +45,21 @@ class OperatedCluster:
         return self.sources.snapshot()
 
     def call(self, event: Call[Reply]) -> Awaitable[Reply]:
-        """Put a call into the queue; awaiting gives its reply. :raises NotController: this instance does not lead."""
+        """Enqueue a call; the awaitable gives its reply. :raises NotController: this instance does not lead."""
         return self.sources.queue.call(event)
 
     async def published(self) -> None:
-        """Wait until the snapshot shows everything that calls so far have done.
+        """Wait until the snapshot shows the effect of all calls so far.
 
-        A call is answered before its snapshot is published, but nothing is handled in between: the answer of one more,
-        which does nothing, comes after it. :raises NotController: this instance does not lead any more.
+        A call is answered before its snapshot is published, but no event is handled in between. So the answer of one
+        more call, which changes nothing, comes after that snapshot. :raises NotController: the role was lost.
         """
         await self.call(ListPartitionReassignments(frozenset()))
 
     async def follow(self, look: Callable[[], Awaitable[bool]]) -> None:
-        """Look at one snapshot after the other while ``look`` returns that there is something to wait for.
+        """Call ``look`` for one snapshot after the other, until it returns that nothing is left to wait for.
 
-        :raises NotController: this instance does not lead any more, so that its snapshot is out of date.
+        :raises NotController: this instance has lost the role, so that its snapshot is out of date.
         """
         while True:
             snapshot = self.snapshot
@@ -74,7 +74,7 @@ class OperatedCluster:
     async def partitions(
         self, topics: Iterable[TopicView] | None = None
     ) -> AsyncIterator[tuple[TopicPartition, PartitionView]]:
-        """Yield all partitions of these topics, None: of all, by name and number."""
+        """Yield all partitions of these topics, or of all (None), by name and number."""
         slicer = Slicer()
         for topic in sorted(self.snapshot.topics.values() if topics is None else topics, key=attrgetter("name")):
             for view in topic.partitions:
@@ -83,12 +83,12 @@ class OperatedCluster:
 
 
 class WatchedPartitions:
-    """Partitions that an operation waits for; each look visits those of topics that were published again."""
+    """The partitions for which an operation waits; a look checks the topics that changed since the last one."""
 
     def __init__(
         self, cluster: OperatedCluster, is_over: Callable[[TopicPartition, PartitionView | None], bool]
     ) -> None:
-        """``is_over`` judges a partition, None for one that does not exist; once true, it is not visited again."""
+        """``is_over`` decides whether a partition is done; its view is None if it does not exist."""
         self._cluster = cluster
         self._is_over = is_over
         self._left: defaultdict[str, set[int]] = defaultdict(set)
@@ -98,13 +98,13 @@ class WatchedPartitions:
         return sum(map(len, self._left.values()))
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Wait for these as well."""
+        """Wait for these partitions as well."""
         for tp in partitions:
             self._left[tp.topic].add(tp.partition)
             self._looked_at.pop(tp.topic, None)
 
     async def look(self) -> bool:
-        """Return whether any is left."""
+        """Check the changed topics, and return whether any partition is left."""
         for name in sorted(self._left):
             topic = self._cluster.snapshot.topics.get(name)
             if topic is None or topic is not self._looked_at.get(name):
@@ -112,12 +112,12 @@ class WatchedPartitions:
         return bool(self._left)
 
     async def _look_at(self, name: str, topic: TopicView | None) -> None:
-        """Look at one topic; its view is kept, so that no other can have its identity."""
+        """Check one topic; its view is kept, so that no later view can have the same identity."""
         left, views = self._left[name], {}
         if topic is not None:
             self._looked_at[name] = topic
             views = {view.partition: view for view in topic.partitions}
-        async for number in paced(sorted(left)):
+        async for number in yielding_to_loop(sorted(left)):
             if self._is_over(TopicPartition(name, number), views.get(number)):
                 left.discard(number)
         if not left:
@@ -125,8 +125,8 @@ class WatchedPartitions:
             self._looked_at.pop(name, None)
 
 
-async def paced(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items, and give the event loop its turns in between."""
+async def yielding_to_loop(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield the items one by one, and yield to the event loop in between when the time of a slice is used up."""
     slicer = Slicer()
     for each in items:
         yield each
@@ -134,12 +134,12 @@ async def paced(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 def leader_of(view: PartitionView | None) -> int:
-    """Return the leader; negative while there is none, or no state at all."""
+    """Return the leader; negative without a leader, or without a state."""
     return NO_LEADER if view is None else view.leader
 
 
 def named(subjects: Iterable[object]) -> str:
-    """Return at most five of them for a sentence, and how many more there are."""
+    """Return the first five names for a sentence, and the number of the other ones."""
     first = [str(subject) for subject in subjects]
     more = f" and {len(first) - 5} more" if len(first) > 5 else ""
     return ", ".join(first[:5]) + more

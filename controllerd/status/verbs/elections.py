@@ -1,4 +1,4 @@
-"""``POST /v1/elections``: elect preferred leaders, or any live replica where a partition has no leader."""
+"""``POST /v1/elections``: elect preferred leaders, or any live replica for partitions without a leader."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -12,13 +12,13 @@ from controllerd.slicer import sliced
 from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import ElectionRequest
-from controllerd.status.verbs.cluster import leader_of, paced
+from controllerd.status.verbs.cluster import leader_of, yielding_to_loop
 from controllerd.status.verbs.tasks import Operation, TaskItems, VerbCall, item
 from controllerd.views import PartitionView
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 
 AT_A_TIME: Final = 5_000
-"""Partitions of one event: more urgent events may come in between, and progress shows."""
+"""The most partitions of one event: urgent events may come in between, and progress is visible."""
 _NOT_AVAILABLE: Final = {
     ElectionType.PREFERRED: KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
     ElectionType.UNCLEAN: KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -26,33 +26,33 @@ _NOT_AVAILABLE: Final = {
 
 
 class ElectLeaders(Operation[ElectionRequest]):
-    """Elections of one kind."""
+    """Elects the leaders of partitions, preferred or unclean."""
 
     verb = "elections"
     summary = "Elect preferred leaders, or any live replica"
 
-    def __init__(self, asked: ElectionRequest, call: VerbCall) -> None:
-        super().__init__(asked, call)
-        self.demands_reason = asked.type == "unclean"
-        self._kind = ElectionType.UNCLEAN if asked.type == "unclean" else ElectionType.PREFERRED
+    def __init__(self, request: ElectionRequest, call: VerbCall) -> None:
+        super().__init__(request, call)
+        self.requires_reason = request.type == "unclean"
+        self._kind = ElectionType.UNCLEAN if request.type == "unclean" else ElectionType.PREFERRED
         self._partitions: dict[str, TopicPartition] = {}
-        """The partitions that exist and may need it, by name: the controller decides, and not the snapshot here."""
+        """The existing partitions that may need an election, by name; the controller decides which of them do."""
 
     def check(self) -> None:
-        """:raises Refused: no partitions are named, or losing records is not accepted."""
-        asked = self.asked
-        if self._kind is ElectionType.UNCLEAN and not asked.accept_data_loss:
-            detail = "an unclean election may lose records that only replicas which are not live have"
-            hint = "say that this is accepted: accept_data_loss = true; with dryRun=true nothing is changed"
+        """Check the selection. :raises Refused: it is empty, or the loss of records is not accepted."""
+        request = self.request
+        if self._kind is ElectionType.UNCLEAN and not request.accept_data_loss:
+            detail = "an unclean election may lose records that exist only on replicas which are not live"
+            hint = "set accept_data_loss = true to accept this; dryRun=true changes nothing"
             raise Refused(HTTPStatus.BAD_REQUEST, "data_loss_not_accepted", detail, hint)
-        if not asked.all and not asked.partitions and not asked.topics and asked.broker is None:
-            detail = "name partitions, topics or a broker, or say all = true"
+        if not request.all and not request.partitions and not request.topics and request.broker is None:
+            detail = "name partitions, topics or a broker, or set all = true"
             raise Refused(HTTPStatus.BAD_REQUEST, "nothing_named", detail)
 
     async def plan(self) -> list[TaskItem]:
-        """Return the next leader of each partition."""
+        """Return the foreseen leader of each partition."""
         selected, items = await self._select()
-        async for tp, view in paced(selected.items()):
+        async for tp, view in yielding_to_loop(selected.items()):
             foreseen = self._foresee(tp, view)
             if foreseen.state != "not-needed":
                 self._partitions[foreseen.subject] = tp
@@ -60,7 +60,7 @@ class ElectLeaders(Operation[ElectionRequest]):
         return items
 
     async def run(self, items: TaskItems) -> str:
-        """Elect with one event for every few thousand partitions."""
+        """Elect, with one event for every few thousand partitions."""
         for part in sliced(list(self._partitions.values()), AT_A_TIME):
             before = await self._begin(part, items)
             event = ReplicaLeaderElection(frozenset(part), self._kind, ElectionTrigger.ADMIN_CLIENT, self._by)
@@ -68,9 +68,9 @@ class ElectLeaders(Operation[ElectionRequest]):
         return ""
 
     async def _begin(self, part: Sequence[TopicPartition], items: TaskItems) -> dict[TopicPartition, int]:
-        """Return the leaders of now."""
+        """Mark the partitions as running, and return their present leaders."""
         before = {}
-        async for tp in paced(part):
+        async for tp in yielding_to_loop(part):
             before[tp] = leader_of(self._cluster.snapshot.partition(tp))
             items.mark(tp, "running")
         return before
@@ -81,7 +81,7 @@ class ElectLeaders(Operation[ElectionRequest]):
         reply: Mapping[TopicPartition, BrokerId | KafkaError],
         before: Mapping[TopicPartition, int],
     ) -> None:
-        async for tp, was in paced(before.items()):
+        async for tp, was in yielding_to_loop(before.items()):
             outcome = reply.get(tp, KafkaError.UNKNOWN_SERVER_ERROR)
             if not isinstance(outcome, KafkaError):
                 items.mark(tp, "done", f"leader {was} -> {outcome}")
@@ -91,25 +91,25 @@ class ElectLeaders(Operation[ElectionRequest]):
                 items.mark(tp, "failed", self._cause(tp, outcome), outcome)
 
     async def _select(self) -> tuple[dict[TopicPartition, PartitionView], list[TaskItem]]:
-        """Return the partitions that are asked for, and items for those that do not exist."""
-        asked, topics = self.asked, self._cluster.snapshot.topics
-        unknown = [_unknown(name, "topic") for name in dict.fromkeys(asked.topics) if name not in topics]
-        wanted = [topics[name] for name in {*asked.topics} if name in topics]
-        found = {tp: view async for tp, view in self._cluster.partitions(None if asked.all else wanted)}
-        for name in asked.partitions:
+        """Return the selected partitions, and items for topics and partitions that do not exist."""
+        request, topics = self.request, self._cluster.snapshot.topics
+        unknown = [_unknown(name, "topic") for name in dict.fromkeys(request.topics) if name not in topics]
+        wanted = [topics[name] for name in {*request.topics} if name in topics]
+        found = {tp: view async for tp, view in self._cluster.partitions(None if request.all else wanted)}
+        for name in request.partitions:
             tp = TopicPartition(name.topic, name.partition)
             view = self._cluster.snapshot.partition(tp)
             if view is None:
                 unknown.append(_unknown(tp, "partition"))
             else:
                 found[tp] = view
-        if asked.broker is not None and not asked.all:
+        if request.broker is not None and not request.all:
             every = self._cluster.partitions()
-            found |= {tp: view async for tp, view in every if asked.broker in view.assignment.replicas[:1]}
+            found |= {tp: view async for tp, view in every if request.broker in view.assignment.replicas[:1]}
         return found, list({each.subject: each for each in unknown}.values())
 
     def _foresee(self, tp: TopicPartition, view: PartitionView) -> TaskItem:
-        """Return the outcome of the election, as far as the snapshot tells."""
+        """Return the outcome of the election according to the snapshot."""
         leader, online = leader_of(view), view.online
         if self._cluster.snapshot.is_hidden(tp.topic):
             return self._failed(tp, KafkaError.INVALID_TOPIC_EXCEPTION)
@@ -138,7 +138,7 @@ class ElectLeaders(Operation[ElectionRequest]):
         return elect_offline(replicas, isr, online, unclean_allowed=True, leader_recovery=True)
 
     def _cause(self, tp: TopicPartition, error: KafkaError) -> str:
-        """Return as a sentence why no replica can be elected."""
+        """Return the reason why no replica can be elected, as a sentence."""
         view = self._cluster.snapshot.partition(tp)
         if view is None:
             return "the partition does not exist"
@@ -155,7 +155,7 @@ class ElectLeaders(Operation[ElectionRequest]):
 
 
 def _loss(leader: BrokerId, view: PartitionView) -> str:
-    """Return the cost of an election outside the ISR: nearly everything where the replica has only begun to copy."""
+    """Return a warning for an election outside the ISR. A replica that is being added may have nearly no records."""
     if leader in view.assignment.adding:
         return "; it is being added and may have next to nothing: cancel the reassignment first"
     return "; it is not in sync: records may be lost"

@@ -1,7 +1,7 @@
-"""Operations that clients asked for, while they run and for an hour after their end: one task each, in memory.
+"""Operations and their tasks, kept in memory while they run and for an hour after their end.
 
-A task runs in an asyncio task of its own, so that no client has to stay connected. It ends with the server; what the
-controller was told to do by then goes on without it.
+Each operation runs in an asyncio task of its own, so that no client has to stay connected. The task ends with the
+server; changes that the controller has begun by then continue without it.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -18,55 +18,40 @@ import structlog
 
 from controllerd.clock import iso
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import TopicPartition
 from controllerd.errors import ControllerdError, ControllerMoved, NotController
-from controllerd.planning.plans import Outcome
 from controllerd.record.families.operators import AdminRecord
 from controllerd.record.records import MAX_ROWS, Record
 from controllerd.slicer import sliced
 from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import Task, TaskItem
-from controllerd.status.verbs.cluster import OperatedCluster, paced
+from controllerd.status.schema.verbs import VerbRequest
+from controllerd.status.verbs.cluster import OperatedCluster, yielding_to_loop
 from events.admin import Requester
 
 log = structlog.get_logger(__name__)
 
 SHOWN: Final = 1_000
-"""Items of a task that are shown, and kept once it ended."""
+"""The most items of a task that are shown, and kept after its end."""
 KEPT_MS: Final = 3_600_000
 MAX_KEPT: Final = 200
 MAX_RUNNING: Final = 50
 
-State = Literal["planned", "waiting", "running", "done", "not-needed", "failed"]
-_ORDER: Final[tuple[State, ...]] = ("failed", "running", "waiting", "planned", "done", "not-needed")
-"""The order in which they are shown: what needs an operator's eyes first."""
-_ENDED: Final[tuple[State, ...]] = ("failed", "done", "not-needed")
+ItemState = Literal["planned", "waiting", "running", "done", "not-needed", "failed"]
+TaskState = Literal["planned", "running", "done", "partial", "failed", "lost"]
+_ORDER: Final[tuple[ItemState, ...]] = ("failed", "running", "waiting", "planned", "done", "not-needed")
+"""The order in which items are shown: items that need an operator's attention come first."""
+_ENDED: Final[tuple[ItemState, ...]] = ("failed", "done", "not-needed")
+
+Body = TypeVar("Body", bound=VerbRequest)
 
 
-class VerbBody(Protocol):
-    """The body of a verb."""
-
-    @property
-    def reason(self) -> str:
-        """Written to the audit log; may be empty."""
-        ...
-
-
-Body = TypeVar("Body", bound=VerbBody)
-
-
-def item(subject: object, state: State, detail: str = "", error: KafkaError | None = None) -> TaskItem:
-    """Return the state of one topic, partition or broker."""
+def item(subject: object, state: ItemState, detail: str = "", error: KafkaError | None = None) -> TaskItem:
+    """Return the item of one topic, partition or broker."""
     return TaskItem(subject=str(subject), state=state, detail=detail, kafka_error=None if error is None else error.name)
 
 
-def item_of(tp: TopicPartition, outcome: Outcome) -> TaskItem:
-    """Return the item of a partition with this outcome, foreseen or reached."""
-    return item(tp, *outcome)
-
-
 class TaskItems:
-    """The topics, partitions or brokers of one operation, by state, so that none has to be searched for."""
+    """The topics, partitions or brokers of one operation, indexed by state."""
 
     def __init__(self, items: Iterable[TaskItem] = ()) -> None:
         self._by_state: dict[str, dict[str, TaskItem]] = {state: {} for state in _ORDER}
@@ -78,32 +63,32 @@ class TaskItems:
         return len(self._states)
 
     def put(self, new: TaskItem) -> None:
-        """Add an item, or replace what is known of its subject."""
+        """Add an item, or replace the item of the same subject."""
         before = self._states.get(new.subject)
         if before is not None:
             del self._by_state[before][new.subject]
         self._states[new.subject] = new.state
         self._by_state[new.state][new.subject] = new
 
-    def mark(self, subject: object, state: State, detail: str = "", error: KafkaError | None = None) -> None:
-        """Put what is known of a subject now."""
+    def mark(self, subject: object, state: ItemState, detail: str = "", error: KafkaError | None = None) -> None:
+        """Add or replace the item of a subject."""
         self.put(item(subject, state, detail, error))
 
-    def of(self, *states: State) -> list[TaskItem]:
+    def of(self, *states: ItemState) -> list[TaskItem]:
         """Return the items in these states, in the order of the states."""
         return [each for state in states for each in self._by_state[state].values()]
 
-    def count(self, *states: State) -> int:
+    def count(self, *states: ItemState) -> int:
         """Return how many items are in these states."""
         return sum(len(self._by_state[state]) for state in states)
 
     def first(self, limit: int) -> list[TaskItem]:
-        """Return the first of them, failed ones before all others; at the cost of the limit."""
+        """Return the first items, failed ones before all others, in a time that depends on the limit alone."""
         return list(islice(chain.from_iterable(self._by_state[state].values() for state in _ORDER), limit))
 
     @property
     def percent(self) -> float | None:
-        """How many of them ended; None when there are none."""
+        """The share of the items that ended; None without items."""
         return round(100 * self.count(*_ENDED) / len(self), 1) if len(self) else None
 
     def __str__(self) -> str:
@@ -112,47 +97,50 @@ class TaskItems:
 
 
 class VerbCall(NamedTuple):
-    """The circumstances of a verb."""
+    """The requester of a verb, the cluster, and the target in the path."""
 
     by: Requester
     cluster: OperatedCluster
     target: str = ""
-    """The topic or broker in the path."""
+    """The topic or the broker."""
 
 
 class Operation(ABC, Generic[Body]):
-    """One verb with its request. It plans without changing anything, and runs once at most."""
+    """One verb with its request. Its plan changes nothing, and it runs at most once."""
 
     verb: ClassVar[str]
     """Its name in tasks and in the audit log."""
     summary: ClassVar[str]
-    """Its purpose in OpenAPI."""
+    """The summary in OpenAPI."""
     needs_role: ClassVar[bool] = True
-    """Whether only the active controller can do this."""
-    demands_reason: bool = False
-    """Whether the request must give a reason, whatever is configured."""
+    """Whether only the active controller can run it."""
+    requires_reason: bool = False
+    """Whether the request must give a reason, also where ``http.require_reason`` is off."""
     result: msgspec.Struct | None = None
-    """The answer of the verb instead of the task, once it is known; most verbs have none."""
+    """The response of a verb that does not respond with its task; None for other verbs, and before it is known."""
 
-    def __init__(self, asked: Body, call: VerbCall) -> None:
-        self.asked: Final = asked
+    def __init__(self, request: Body, call: VerbCall) -> None:
+        self.request: Final = request
         self._by, self._cluster, self._target = call
 
-    def check(self) -> None:  # most requests have nothing to check beyond their types
-        """:raises Refused: the request makes no sense."""
+    def check(self) -> None:
+        """Check the request beyond its types. The default checks nothing: for most requests the types suffice.
+
+        :raises Refused: it is not valid.
+        """
 
     @abstractmethod
     async def plan(self) -> list[TaskItem]:
-        """Return what would become of each item: ``planned``, ``not-needed`` or ``failed``.
+        """Return the foreseen state of each item: ``planned``, ``not-needed`` or ``failed``.
 
-        :raises Refused: none of it can be done. :raises ControllerdError: that cannot be told.
+        :raises Refused: nothing of it can be done. :raises ControllerdError: the outcome cannot be foreseen.
         """
 
     @abstractmethod
     async def run(self, items: TaskItems) -> str:
-        """Do it, mark each item, and return the end as a sentence, empty for one made of the items' states.
+        """Carry the request out, mark each item, and return the outcome as a sentence.
 
-        :raises ControllerdError: it could not be done, or not to its end.
+        An empty sentence stands for the counts of the items' states. :raises ControllerdError: it failed as a whole.
         """
 
 
@@ -163,43 +151,48 @@ class LiveTask:
         self.id: Final = uuid4().hex[:16]
         self.verb: Final = operation.verb
         self.operation: Operation[Any] | None = operation
-        """None once it ended: the request may be large."""
+        """None after the end, because the request may be large."""
         self.result: msgspec.Struct | None = None
         self.by: Final = by
-        self.reason: Final = operation.asked.reason
+        self.reason: Final = operation.request.reason
         self._now_ms = now_ms
         self.began_ms: Final = now_ms()
         self.ended_ms: int | None = None
-        self.state = "running"
+        self.state: TaskState = "running"
         self.items = TaskItems()
         self.error: ControllerdError | None = None
-        """Why it failed as a whole."""
+        """The reason why it failed as a whole."""
         self.over: Final = asyncio.Event()
-        """Set at its end."""
+        """Set at the end."""
         self._message = ""
         self._ended_before = 0
-        """Items that had ended when it began: they say nothing of its speed."""
+        """The items that had ended when it began; they do not count for the speed."""
         self._total = 0
         self._percent: float | None = None
 
     async def plan(self, items: list[TaskItem]) -> None:
         """End as a dry run with these items."""
-        async for each in paced(items):
+        async for each in yielding_to_loop(items):
             self.items.put(each)
         self.state = "planned"
         self._drop_operation()
         self._message = f"dry run, nothing was changed: {self.items}"
 
     async def begin(self, items: list[TaskItem]) -> None:
-        """Begin with these items; a planned one waits for its turn."""
-        async for each in paced(items):
+        """Begin with these items; the planned ones are waiting from now on."""
+        async for each in yielding_to_loop(items):
             self.items.put(item(each.subject, "waiting", each.detail) if each.state == "planned" else each)
         self._ended_before = self.items.count(*_ENDED)
 
-    def end(self, now_ms: int, message: str = "", *, state: str | None = None) -> None:
-        """End, and keep only what is shown."""
+    def end(self, now_ms: int, message: str = "", *, state: TaskState | None = None) -> None:
+        """End, and keep only the items that are shown."""
         failed, total = self.items.count("failed"), len(self.items)
-        self.state = state or ("done" if not failed else "failed" if failed == total else "partial")
+        if state is not None:
+            self.state = state
+        elif not failed:
+            self.state = "done"
+        else:
+            self.state = "failed" if failed == total else "partial"
         self._message = message or str(self.items)
         self.ended_ms, self._total, self._percent = now_ms, total, self.items.percent
         self.items = TaskItems(self.items.first(SHOWN))
@@ -211,17 +204,17 @@ class LiveTask:
 
     @property
     def _eta_s(self) -> float | None:
-        """Seconds left at the speed so far; None before anything ended."""
+        """The remaining seconds at the speed so far; None before the first item ended."""
         ended = self.items.count(*_ENDED)
         since, left = ended - self._ended_before, len(self.items) - ended
         return round((self._now_ms() - self.began_ms) / 1000 * left / since, 1) if since > 0 else None
 
     def drop_items(self) -> None:
-        """Keep the outcome, but not what became of each item."""
+        """Keep the outcome as a whole, but no items."""
         self.items = TaskItems()
 
     def shown(self, limit: int = SHOWN) -> Task:
-        """Return the task as it is published, with so many of its items."""
+        """Return the task for clients, with at most ``limit`` of its items."""
         has_ended = self.ended_ms is not None
         return Task(
             id=self.id,
@@ -241,7 +234,7 @@ class LiveTask:
 
 
 class TaskBook:
-    """All tasks of this instance since it started, as far as they are kept."""
+    """The tasks of this instance that run, or ended within the last hour."""
 
     def __init__(self, record: Callable[[Record], None], now_ms: Callable[[], int]) -> None:
         """``record`` writes to the audit log; ``now_ms`` is the wall clock."""
@@ -250,19 +243,15 @@ class TaskBook:
         self._tasks: dict[str, LiveTask] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    def new(self, operation: Operation[Any], by: Requester) -> LiveTask:
-        """Return a task that is neither begun nor kept yet."""
-        return LiveTask(operation, by, self._now_ms)
-
     async def begin(self, task: LiveTask, operation: Operation[Any], items: list[TaskItem]) -> None:
         """Start a task. :raises Refused: too many tasks run already."""
         if len(self._running) >= MAX_RUNNING:
-            detail = f"{MAX_RUNNING} operations are under way already, and no more are begun"
+            detail = f"{MAX_RUNNING} operations run already, which is the limit"
             hint = "GET /v1/tasks shows them; repeat when one of them has ended"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too_many_tasks", detail, hint)
         await task.begin(items)
         self._tasks[task.id] = task
-        self._write_down(task, "asked")
+        self._audit(task, "asked")
         running = asyncio.create_task(self._carry_out(task, operation), name=f"{task.verb} {task.id}")
         self._running[task.id] = running
         running.add_done_callback(lambda done: self._ended(task, done))
@@ -273,15 +262,15 @@ class TaskBook:
         return self._tasks.get(task_id)
 
     def newest_first(self) -> list[LiveTask]:
-        """Return all that are kept."""
+        """Return all kept tasks."""
         self._sweep()
         return list(reversed(self._tasks.values()))
 
     async def close(self) -> None:
-        """Cancel all running tasks. Harmless when none is."""
+        """Cancel all running tasks. Harmless when none runs."""
         running = list(self._running.values())
-        for one in running:
-            one.cancel()
+        for each in running:
+            each.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _carry_out(self, task: LiveTask, operation: Operation[Any]) -> None:
@@ -289,8 +278,8 @@ class TaskBook:
             task.end(self._now_ms(), await operation.run(task.items))
         except (NotController, ControllerMoved) as lost:
             task.error = lost
-            message = f"this instance ceased to lead: {lost}; what was begun continues under whoever leads"
-            task.end(self._now_ms(), message, state="lost")
+            outlook = "changes that have begun continue under the next active controller"
+            task.end(self._now_ms(), f"this instance lost the role: {lost}; {outlook}", state="lost")
         except ControllerdError as error:
             task.error = error
             task.end(self._now_ms(), str(error), state="failed")
@@ -298,19 +287,20 @@ class TaskBook:
     def _ended(self, task: LiveTask, done: "asyncio.Task[None]") -> None:
         del self._running[task.id]
         if done.cancelled():
-            task.end(self._now_ms(), "the daemon stops; what was begun continues", state="lost")
+            task.end(self._now_ms(), "the daemon stops; changes that have begun continue", state="lost")
         elif (defect := done.exception()) is not None:
             log.error("operation failed", verb=task.verb, task=task.id, exc_info=defect)
             task.end(self._now_ms(), f"failed, see the log of the daemon: {type(defect).__name__}", state="failed")
-        self._write_down(task, task.state)
+        self._audit(task, task.state)
         task.over.set()
 
-    def _write_down(self, task: LiveTask, step: str) -> None:
-        """Write to the audit log who asked for what, and what became of each item, in records of a bounded size."""
+    def _audit(self, task: LiveTask, step: str) -> None:
+        """Write the requester, the request and the state of each item to the audit log, in records of bounded size."""
         shown = task.shown()
         name = "operation began" if step == "asked" else "operation ended"
         log.info(name, step=step, verb=shown.verb, task=task.id, by=shown.asked_by, reason=shown.reason)
-        for number, part in enumerate(sliced(shown.items, MAX_ROWS) if shown.items else [[]]):
+        parts = sliced(shown.items, MAX_ROWS) if shown.items else [[]]  # one record even without items
+        for number, part in enumerate(parts):
             self._record(
                 AdminRecord(
                     step=step,
@@ -328,7 +318,7 @@ class TaskBook:
             )
 
     def _sweep(self) -> None:
-        """Forget what ended long ago, and the oldest of too many."""
+        """Remove the tasks that ended an hour ago, and the oldest ended ones beyond the limit."""
         ended = [(task.ended_ms, task.id) for task in self._tasks.values() if task.ended_ms is not None]
         horizon, surplus = self._now_ms() - KEPT_MS, len(ended) - MAX_KEPT
         for number, (at_ms, task_id) in enumerate(sorted(ended, key=itemgetter(0))):

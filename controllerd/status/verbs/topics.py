@@ -19,7 +19,7 @@ from controllerd.status.verbs.tasks import Body, Operation, TaskItems, VerbCall,
 from controllerd.views import PartitionView, TopicView
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, TopicOutcome
 
-_WORDS: Final = {
+_REASONS: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic",
     KafkaError.TOPIC_DELETION_DISABLED: "delete.topic.enable is false",
     KafkaError.THROTTLING_QUOTA_EXCEEDED: "the quota of partitions to create and delete is used up: repeat later",
@@ -27,30 +27,30 @@ _WORDS: Final = {
 
 
 class _MakePartitions(Operation[Body]):
-    """Makes partitions: the controller itself says what it would do, and then the partitions are waited for."""
+    """Creates partitions. The controller validates the request for the plan; the operation waits for the leaders."""
 
-    def __init__(self, asked: Body, call: VerbCall) -> None:
-        super().__init__(asked, call)
+    def __init__(self, request: Body, call: VerbCall) -> None:
+        super().__init__(request, call)
         self._topic = call.target
         self._items = TaskItems()
 
     @abstractmethod
-    async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        """Return the answer of the controller."""
+    async def _request_change(self, *, validate_only: bool) -> TopicOutcome:
+        """Send the request to the controller, and return its answer."""
 
     async def plan(self) -> list[TaskItem]:
-        """Return what the controller would do."""
-        outcome = await self._ask(validate_only=True)
+        """Return the partitions that the controller would create."""
+        outcome = await self._request_change(validate_only=True)
         if outcome.refusal is not None:
             return [self._refused(outcome.refusal)]
         return [item(TopicPartition(self._topic, number), "planned") for number in sorted(outcome.partitions)]
 
     async def run(self, items: TaskItems) -> str:
-        """Have them made, and wait until each has a leader."""
+        """Create the partitions, and wait until each has a leader."""
         if not items.count("waiting"):
             return ""
         self._items = items
-        outcome = await self._ask(validate_only=False)
+        outcome = await self._request_change(validate_only=False)
         if outcome.refusal is not None:
             refused = self._refused(outcome.refusal)
             for each in items.of("waiting"):
@@ -59,7 +59,7 @@ class _MakePartitions(Operation[Body]):
         watched = WatchedPartitions(self._cluster, self._is_led)
         partitions = [TopicPartition(self._topic, number) for number in outcome.partitions]
         for tp in partitions:
-            items.mark(tp, "running", "is made")
+            items.mark(tp, "running", "is being created")
         watched.add(partitions)
         await self._cluster.published()
         await self._cluster.follow(watched.look)
@@ -87,24 +87,24 @@ class CreateTopic(_MakePartitions[NewTopic]):
     verb = "topics"
     summary = "Create a topic"
 
-    def __init__(self, asked: NewTopic, call: VerbCall) -> None:
-        super().__init__(asked, call._replace(target=asked.topic))
+    def __init__(self, request: NewTopic, call: VerbCall) -> None:
+        super().__init__(request, call._replace(target=request.topic))
 
-    async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        asked = self.asked
-        wish = TopicRequest(
-            asked.topic,
-            DEFAULT_COUNT if asked.partitions is None else asked.partitions,
-            DEFAULT_COUNT if asked.replication_factor is None else asked.replication_factor,
-            dict(enumerate(_assigned(asked.replica_assignment))),
-            asked.configs,
+    async def _request_change(self, *, validate_only: bool) -> TopicOutcome:
+        request = self.request
+        topic = TopicRequest(
+            request.topic,
+            DEFAULT_COUNT if request.partitions is None else request.partitions,
+            DEFAULT_COUNT if request.replication_factor is None else request.replication_factor,
+            dict(enumerate(_assigned(request.replica_assignment))),
+            request.configs,
         )
-        reply = await self._cluster.call(CreateTopics(self._by, (wish,), validate_only))
-        return reply.outcomes[asked.topic]
+        reply = await self._cluster.call(CreateTopics(self._by, (topic,), validate_only))
+        return reply.outcomes[request.topic]
 
     def _refused(self, refusal: Refusal) -> TaskItem:
         exists = refusal.error is KafkaError.TOPIC_ALREADY_EXISTS
-        if self.asked.if_not_exists and exists and not self._cluster.snapshot.is_being_deleted(self._topic):
+        if self.request.if_not_exists and exists and not self._cluster.snapshot.is_being_deleted(self._topic):
             return item(self._topic, "not-needed", "it exists already")
         return super()._refused(refusal)
 
@@ -115,10 +115,10 @@ class AddPartitions(_MakePartitions[MorePartitions]):
     verb = "partitions"
     summary = "Add partitions to a topic"
 
-    async def _ask(self, *, validate_only: bool) -> TopicOutcome:
-        given = self.asked.replica_assignment
-        wish = GrowthRequest(self._topic, self.asked.total, None if given is None else _assigned(given))
-        reply = await self._cluster.call(CreatePartitions(self._by, (wish,), validate_only))
+    async def _request_change(self, *, validate_only: bool) -> TopicOutcome:
+        given = self.request.replica_assignment
+        growth = GrowthRequest(self._topic, self.request.total, None if given is None else _assigned(given))
+        reply = await self._cluster.call(CreatePartitions(self._by, (growth,), validate_only))
         return reply.outcomes[self._topic]
 
 
@@ -126,37 +126,37 @@ class RemoveTopic(Operation[DeleteTopic]):
     """Deletes a topic, and waits until it is gone."""
 
     verb = "topics:delete"
-    summary = "Delete a topic and all that is in it"
-    demands_reason = True
+    summary = "Delete a topic and its records"
+    requires_reason = True
 
-    def __init__(self, asked: DeleteTopic, call: VerbCall) -> None:
-        super().__init__(asked, call)
+    def __init__(self, request: DeleteTopic, call: VerbCall) -> None:
+        super().__init__(request, call)
         self._topic = call.target
         self._items = TaskItems()
         self._id: str | None = None
 
     def check(self) -> None:
-        """:raises Refused: the topic's name is not repeated."""
-        confirm, topic = self.asked.confirm, self._topic
+        """Check the confirmation. :raises Refused: the topic's name is not repeated."""
+        confirm, topic = self.request.confirm, self._topic
         if confirm != topic:
-            detail = f"deleting topic {topic} needs its name once more in the field confirm, which is {confirm!r}"
-            hint = "nobody can bring the records back; with dryRun=true nothing is changed"
+            detail = f"deleting topic {topic} requires its name again in the field confirm, which is {confirm!r}"
+            hint = "the records cannot be restored; dryRun=true changes nothing"
             raise Refused(HTTPStatus.BAD_REQUEST, "not_confirmed", detail, hint)
 
     async def plan(self) -> list[TaskItem]:
-        """Return what is there to be deleted, and what would hold it up."""
+        """Return the size of the topic, and the reasons that would hold its deletion up."""
         view, settings = self._view, self._cluster.sources.settings
         if view is not None and settings is not None and not settings.policy.delete_topic_enable:
             return [refused_topic(self._topic, Refusal(KafkaError.TOPIC_DELETION_DISABLED))]
         if view is not None:
             self._id = view.topic_id
             return [item(self._topic, "planned", self._foresee(view))]
-        if self.asked.if_exists:
+        if self.request.if_exists:
             return [item(self._topic, "not-needed", "there is no such topic")]
         return [refused_topic(self._topic, Refusal(KafkaError.UNKNOWN_TOPIC_OR_PARTITION))]
 
     async def run(self, items: TaskItems) -> str:
-        """Ask for the deletion, unless it was asked for, and wait until the topic is gone."""
+        """Request the deletion, unless it was requested before, and wait until the topic is gone."""
         view = self._view
         if view is None or not items.count("waiting"):
             return ""
@@ -174,7 +174,7 @@ class RemoveTopic(Operation[DeleteTopic]):
         return ""
 
     async def _look(self) -> bool:
-        """Mark what the topic waits for; return whether it still exists."""
+        """Mark the progress of the deletion; return whether the topic still exists."""
         view = self._view
         if view is None:
             return False
@@ -183,7 +183,7 @@ class RemoveTopic(Operation[DeleteTopic]):
 
     @property
     def _view(self) -> TopicView | None:
-        """The topic, unless another one has its name by now."""
+        """The topic; None if it is gone, or if a new topic has its name by now."""
         view = self._cluster.snapshot.topics.get(self._topic)
         is_another = view is not None and self._id is not None and view.topic_id != self._id
         return None if is_another else view
@@ -196,12 +196,14 @@ class RemoveTopic(Operation[DeleteTopic]):
         waits = f"; it waits for brokers {absent}, which are not live" if absent else ""
         waits += "; it waits for the end of a reassignment" if moving else ""
         partitions = counted(len(view.partitions), "partition")
-        return f"{partitions} with {counted(replicas, 'replica')} to be deleted for ever{waits}"
+        return f"{partitions} with {counted(replicas, 'replica')} to be deleted permanently{waits}"
 
 
 def refused_topic(topic: str, refusal: Refusal) -> TaskItem:
-    """Return the item of a refused topic; where Kafka has no words for the reason, with ours."""
-    return item(topic, "failed", refusal.text or _WORDS.get(refusal.error, "see the log of the daemon"), refusal.error)
+    """Return the item of a refused topic, with Kafka's text for the reason where there is one."""
+    return item(
+        topic, "failed", refusal.text or _REASONS.get(refusal.error, "see the log of the daemon"), refusal.error
+    )
 
 
 def _progress(view: TopicView) -> str:

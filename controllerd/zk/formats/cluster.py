@@ -1,4 +1,4 @@
-"""Znodes of the cluster as a whole: who is the controller, cluster id, features, producer ids."""
+"""Znodes of the cluster as a whole: the controller and its epoch, the cluster id, features, producer ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ _MAX_INT64: Final = 2**63 - 1
 
 
 class ControllerZnode(NamedTuple):
-    """What ``/controller`` says."""
+    """The content of ``/controller``."""
 
     broker_id: int
     timestamp_ms: int | None = None
     instance: str | None = None
     """The uuid of the controllerd instance that holds it; None if a broker does."""
     kraft_controller_epoch: int = NO_KRAFT_CONTROLLER
-    """0 or more: a KRaft controller holds the cluster, which is being migrated. Never touch it then."""
+    """0 or more: a KRaft controller leads the cluster, which is migrating; controllerd must not lead it."""
 
 
 class _Controller(msgspec.Struct):
@@ -42,7 +42,7 @@ class _Controller(msgspec.Struct):
 
 
 def decode_controller(data: bytes | None) -> ControllerZnode:
-    """Decode ``/controller`` of any format. ``BadZnode`` means held by an unknown instance: it is never deleted."""
+    """Decode ``/controller`` of any format. After a ``BadZnode`` the holder is unknown, and is never replaced."""
     found = convert(paths.CONTROLLER, decode_object(paths.CONTROLLER, data), _Controller)
     timestamp = str(found.timestamp)
     return ControllerZnode(
@@ -56,7 +56,7 @@ def decode_controller(data: bytes | None) -> ControllerZnode:
 
 
 def encode_controller(controller: ControllerZnode) -> bytes:
-    """Encode ``/controller`` in format 2, with our extra field ``instance`` where there is one."""
+    """Encode ``/controller`` in format 2, with the field ``instance`` of controllerd where it is set."""
     document: dict[str, Any] = {
         "version": 2,
         "brokerid": controller.broker_id,
@@ -69,7 +69,7 @@ def encode_controller(controller: ControllerZnode) -> bytes:
 
 
 def decode_controller_epoch(data: bytes | None) -> int:
-    """Decode ``/controller_epoch``. ``BadZnode``: no instance may contend before an operator has repaired it."""
+    """Decode ``/controller_epoch``. After a ``BadZnode`` no election may be held before an operator repairs it."""
     return decode_number(paths.CONTROLLER_EPOCH, data)
 
 
@@ -97,12 +97,12 @@ class FinalizedFeature(NamedTuple):
 
     max_version_level: int
     min_version_level: int = 1
-    """Written by format 1 alone."""
+    """Present in format 1 only."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureZnode:
-    """What ``/feature`` says; ``extra`` are its unknown fields."""
+    """The content of ``/feature``; ``extra`` are its unknown fields."""
 
     enabled: bool
     features: Mapping[str, FinalizedFeature] = field(default_factory=dict)
@@ -143,8 +143,8 @@ def encode_feature(feature: FeatureZnode) -> bytes:
     return encode_json(document | dict(feature.extra))
 
 
-class ProducerIdBlock(NamedTuple):
-    """The producer ids that a broker was given last, both ends included (KIP-730)."""
+class ProducerIdBlockZnode(NamedTuple):
+    """The last allocated block of producer ids, both ends included, and its broker (KIP-730)."""
 
     broker_id: int
     first: int
@@ -158,21 +158,21 @@ class _ProducerIdBlock(msgspec.Struct):
     block_end: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,19}$")]
 
 
-def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """Decode ``/latest_producer_id_block``; None when no block was ever given (null or empty data)."""
+def decode_producer_id_block(data: bytes | None) -> ProducerIdBlockZnode | None:
+    """Decode ``/latest_producer_id_block``; None if no block was ever allocated (null or empty data)."""
     if not data:
         return None
     path = paths.LATEST_PRODUCER_ID_BLOCK
     found = convert(path, decode_object(path, data), _ProducerIdBlock)
     check_version(path, found.version, (1,))
-    block = ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
+    block = ProducerIdBlockZnode(found.broker, int(found.block_start), int(found.block_end))
     if not block.first <= block.last <= _MAX_INT64:
         raise BadZnode(path, f"block {block.first} to {block.last} is no range of producer ids")
     return block
 
 
-def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
-    """Encode ``/latest_producer_id_block``; its numbers are text, because they exceed what JSON readers keep."""
+def encode_producer_id_block(block: ProducerIdBlockZnode) -> bytes:
+    """Encode ``/latest_producer_id_block``; its numbers are text, as JSON readers round large ones."""
     return encode_json(
         {
             "version": 1,

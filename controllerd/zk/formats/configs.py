@@ -43,7 +43,7 @@ def decode_config(path: str, data: bytes | None) -> dict[str, str]:
 
 
 def config_extra(path: str, data: bytes | None) -> dict[str, object]:
-    """The fields of a config znode that we do not know, to be given to ``encode_config``."""
+    """Return the unknown fields of a config znode, for ``encode_config``."""
     return unknown_fields(decode_object(path, data), _Config) if data else {}
 
 

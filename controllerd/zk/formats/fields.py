@@ -1,4 +1,4 @@
-"""What every znode codec shares: strict types, precise reasons, and the fields that we do not know."""
+"""Functions of all znode codecs: strict types, precise reasons of errors, and unknown fields."""
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -17,7 +17,7 @@ class HasVersion(Protocol):
 
     @property
     def version(self) -> int:
-        """Of its format."""
+        """The version of its format."""
         ...
 
 
@@ -48,7 +48,7 @@ def decode_json(path: str, data: bytes | None, decoder: "msgspec.json.Decoder[T]
 
 @lru_cache(maxsize=_SHARED_LISTS)
 def broker_ids(ids: tuple[int, ...]) -> tuple[BrokerId, ...]:
-    """Decoded ids as broker ids; one object for equal lists, because a cluster repeats a few of them for ever."""
+    """Return decoded ids as broker ids: one object for equal lists, because a cluster has few different lists."""
     return tuple(map(BrokerId, ids))
 
 
@@ -56,12 +56,12 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode_object(path: str, data: bytes | None) -> dict[str, Any]:
-    """Decode a JSON object whose fields are not judged yet."""
+    """Decode a JSON object without a check of its fields."""
     return decode_json(path, data, _OBJECT)
 
 
 def convert(path: str, raw: Mapping[str, Any], kind: type[T]) -> T:
-    """Judge the fields of a decoded object by a struct type."""
+    """Convert a decoded object to a struct type. :raises BadZnode: a field has a wrong type or value."""
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
@@ -69,30 +69,33 @@ def convert(path: str, raw: Mapping[str, Any], kind: type[T]) -> T:
 
 
 def unknown_fields(raw: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, object]:
-    """The fields that the struct type does not have, to be written back unchanged."""
+    """Return the fields that the struct type does not have, which a rewrite must keep."""
     known = kind.__struct_encode_fields__
     return {name: value for name, value in raw.items() if name not in known}
 
 
 def check_version(path: str, version: int, known: Collection[int]) -> None:
-    """``NewerZnode`` for a format newer than all we know, ``BadZnode`` for any other that we do not know."""
+    """Check the version of a format.
+
+    :raises NewerZnode: the version is newer than all known ones. :raises BadZnode: there is no such version.
+    """
     if version > max(known):
         raise NewerZnode(path, f"format version {version} is newer than {max(known)}")
     if version not in known:
         raise BadZnode(path, f"format version {version} does not exist")
 
 
-class _Versioned(msgspec.Struct):
+class _WithVersion(msgspec.Struct):
     version: VersionInt
 
 
-_VERSIONED: Final = msgspec.json.Decoder(_Versioned)
+_WITH_VERSION: Final = msgspec.json.Decoder(_WithVersion)
 
 
 def decode_format(
     path: str, data: bytes | None, decoder: "msgspec.json.Decoder[Formatted]", known: Collection[int]
 ) -> Formatted:
-    """As ``decode_json`` and ``check_version``; what cannot be understood because it is newer is a ``NewerZnode``."""
+    """As ``decode_json`` and ``check_version``; a newer format that cannot be decoded is a ``NewerZnode``."""
     try:
         found = decode_json(path, data, decoder)
     except BadZnode:
@@ -103,9 +106,9 @@ def decode_format(
 
 
 def _version_of(path: str, data: bytes | None, known: Collection[int]) -> int:
-    """The version of something that cannot be understood; if it says none, one that we know."""
+    """Return the version of a znode that cannot be decoded; a known version if it has none."""
     try:
-        return decode_json(path, data, _VERSIONED).version
+        return decode_json(path, data, _WITH_VERSION).version
     except BadZnode:
         return max(known)
 

@@ -1,4 +1,4 @@
-"""Our own znodes: the pauses of operators, and the throttle that the controller removes after reassignments."""
+"""Znodes of controllerd: the pauses of operators, and the throttle that is removed after reassignments."""
 
 from typing import Annotated, Final
 
@@ -63,18 +63,18 @@ def decode_throttle(data: bytes | None) -> Throttle:
     found = decode_format(paths.THROTTLE, data, _THROTTLE, (1,))
     partitions = frozenset(TopicPartition(t, number) for t, numbers in found.partitions.items() for number in numbers)
     bounds = {
-        entity: {name: Bound(bound.mark, bound.before) for name, bound in those.items()}
-        for entity, those in found.bounds.items()
+        entity: {name: Bound(bound.mark, bound.before) for name, bound in values.items()}
+        for entity, values in found.bounds.items()
     }
     return Throttle(ThrottleView(found.rate, found.by, found.set_ms, partitions), bounds)
 
 
 def encode_throttle(throttle: Throttle) -> bytes:
-    """Encode what must be remembered of a throttle."""
+    """Encode the values of a throttle that are needed to remove it."""
     view, partitions = throttle.view, dict[str, list[int]]()
     for topic, partition in sorted(view.partitions):
         partitions.setdefault(topic, []).append(partition)
-    bounds = {entity: {n: b._asdict() for n, b in those.items()} for entity, those in throttle.bounds.items()}
+    bounds = {entity: {n: b._asdict() for n, b in values.items()} for entity, values in throttle.bounds.items()}
     return encode_json({
         "version": 1,
         "rate": view.rate,

@@ -1,4 +1,4 @@
-"""Broker registrations, formats 1 to 5: how to reach a broker, where it stands, what it supports."""
+"""Broker registrations, formats 1 to 5: endpoints, rack and supported features of a broker."""
 
 import re
 from typing import Annotated, Any, Final
@@ -39,7 +39,7 @@ class _Registration(msgspec.Struct):
 
 
 def decode_broker(broker_id: BrokerId, data: bytes | None, epoch: int) -> Broker:
-    """Decode a registration; ``epoch`` is the czxid of the znode. A broker we cannot understand cannot be served."""
+    """Decode a registration; ``epoch`` is the czxid of the znode. A broker is not served after a ``BadZnode``."""
     path = paths.broker(broker_id)
     registration = convert(path, decode_object(path, data), _Registration)
     check_version(path, registration.version, range(1, NEWEST_BROKER_FORMAT + 1))
@@ -66,7 +66,7 @@ def _endpoints(path: str, registration: _Registration) -> tuple[Endpoint, ...]:
 
 
 def _protocols(path: str, registration: _Registration) -> dict[str, SecurityProtocol]:
-    """Listener name -> protocol; before there was a map, the name of a listener was the protocol's."""
+    """Return the protocol of each listener; without a map, a listener is named for its protocol."""
     mapping = registration.listener_security_protocol_map
     if mapping is None:
         return dict(SecurityProtocol.__members__)
@@ -109,7 +109,7 @@ def _features(path: str, registration: _Registration) -> dict[str, tuple[int, in
 def encode_broker(
     broker: Broker, *, format_version: int = NEWEST_BROKER_FORMAT, jmx_port: int = -1, timestamp_ms: int = 0
 ) -> bytes:
-    """Encode a registration as a broker of that age writes it; host and port are those of the first PLAINTEXT one."""
+    """Encode a registration in a format; host and port are those of the first PLAINTEXT endpoint."""
     plain = next((e for e in broker.endpoints if e.security_protocol is SecurityProtocol.PLAINTEXT), None)
     document: dict[str, Any] = {
         "version": format_version,
@@ -148,7 +148,7 @@ def encode_controller_registration(entry: Broker, instance: str, *, timestamp_ms
 def decode_controller_registration(broker_id: BrokerId, data: bytes | None) -> str | None:
     """Return the uuid of the instance of controllerd that wrote a registration; None for every other content.
 
-    Content that cannot be understood never counts as controllerd's, because such registrations may
+    Content that cannot be decoded never counts as controllerd's, because such registrations may
     be deleted.
     """
     if broker_id not in OUR_IDS:

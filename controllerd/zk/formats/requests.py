@@ -1,4 +1,4 @@
-"""Znodes by which brokers and tools ask the controller for something: notifications and ``/admin``."""
+"""Znodes of requests to the controller: notifications of brokers, and requests of tools below ``/admin``."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from controllerd.zk.formats.fields import MAX_INT32, BrokerInt, VersionInt, deco
 
 LOG_DIR_FAILURE: Final = 1
 DELETE_MARKER: Final = b""
-"""Data of ``/admin/delete_topics/<topic>``: nothing. The name is the request."""
+"""Data of ``/admin/delete_topics/<topic>``: empty, because the name is the request."""
 
 _PartitionInt = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT32)]
 
@@ -32,20 +32,20 @@ class _LogDirEvent(msgspec.Struct):
     version: VersionInt = 1
 
 
-class _Move(msgspec.Struct, forbid_unknown_fields=True):
+class _Reassignment(msgspec.Struct, forbid_unknown_fields=True):
     topic: str
     partition: int
     replicas: tuple[int, ...]
 
 
-class _Moves(msgspec.Struct, forbid_unknown_fields=True):
-    partitions: list[_Move]
+class _Reassignments(msgspec.Struct, forbid_unknown_fields=True):
+    partitions: list[_Reassignment]
     version: VersionInt = 1
 
 
 _PARTITIONS: Final = msgspec.json.Decoder(_Partitions)
 _LOG_DIR_EVENT: Final = msgspec.json.Decoder(_LogDirEvent)
-_MOVES: Final = msgspec.json.Decoder(_Moves)
+_REASSIGNMENTS: Final = msgspec.json.Decoder(_Reassignments)
 
 
 def _decode_partitions(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
@@ -60,7 +60,7 @@ def _encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
 def decode_isr_change(child: str, data: bytes | None) -> tuple[TopicPartition, ...]:
     """Decode a child of ``/isr_change_notification``: the partitions whose ISR a broker changed by itself.
 
-    ``NewerZnode`` is left alone; any other ``BadZnode`` is of no use to anybody and may be deleted.
+    A ``NewerZnode`` is left unchanged; any other ``BadZnode`` is of no use to any client and may be deleted.
     """
     return _decode_partitions(paths.isr_change(child), data)
 
@@ -95,10 +95,10 @@ def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
 def decode_reassignments(data: bytes | None) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """Decode ``/admin/reassign_partitions`` in the order of the file; of two entries for a partition the last counts.
 
-    Any unknown field is an error, as it is for Kafka. Broker and partition numbers are not judged: a wrong one costs
-    its own entry, not the file.
+    Any unknown field is an error, as it is for Kafka. Broker and partition numbers are not checked: a wrong one makes
+    its own entry invalid, not the file.
     """
-    found = decode_format(paths.REASSIGN_PARTITIONS, data, _MOVES, (1,))
+    found = decode_format(paths.REASSIGN_PARTITIONS, data, _REASSIGNMENTS, (1,))
     return {
         TopicPartition(move.topic, move.partition): tuple(map(BrokerId, move.replicas)) for move in found.partitions
     }

@@ -1,4 +1,4 @@
-"""Partition states: the znodes that are read and written by the hundred thousand, so by one compiled decoder."""
+"""Partition states. As 100,000 of them are read at once, one compiled decoder decodes them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -40,7 +40,7 @@ class _WrittenState(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class _PlainState(_State, gc=False, forbid_unknown_fields=True):
-    """A state that says nothing but what we know."""
+    """A state without unknown fields."""
 
 
 _FORMAT: Final = 1
@@ -50,7 +50,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def decode_plain_state(data: bytes | None, version: int) -> LeaderAndIsr | None:
-    """The fast way for what nearly every state is; None for one that ``decode_state`` must look at more closely."""
+    """Decode a state without unknown fields, as nearly all are; None for a state that ``decode_state`` must decode."""
     try:
         state = _PLAIN_DECODER.decode(data or b"")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -68,7 +68,7 @@ def decode_state(tp: TopicPartition, data: bytes | None, version: int) -> Leader
 
 def _leadership(state: _State, version: int) -> LeaderAndIsr:
     return LeaderAndIsr(
-        state.leader,  # type: ignore[arg-type]  # a broker id at run time; a call per state would be paid 100,000 times
+        state.leader,  # type: ignore[arg-type]  # a broker id at run time; BrokerId() would be called 100,000 times
         state.leader_epoch,
         broker_ids(state.isr),
         state.controller_epoch,
@@ -93,5 +93,5 @@ def encode_state(leadership: LeaderAndIsr, extra: Mapping[str, object] | None = 
 
 
 def state_extra(tp: TopicPartition, data: bytes) -> dict[str, object]:
-    """The fields of a state znode that we do not know, to be given to ``encode_state``."""
+    """Return the unknown fields of a state znode, for ``encode_state``."""
     return unknown_fields(decode_object(paths.partition_state(tp), data), _State)

@@ -13,7 +13,7 @@ _KNOWN: Final = (1, 2, 3)
 
 
 class _Token(msgspec.Struct, rename="camel"):
-    """Format 3 added the requester of the token, who may differ from its owner (KIP-373)."""
+    """A delegation token; format 3 added its requester, which may differ from its owner (KIP-373)."""
 
     version: VersionInt
     owner: str

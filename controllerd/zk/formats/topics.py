@@ -29,7 +29,7 @@ _RESERVED_TOPIC_IDS: Final = frozenset({"A" * 22, "A" * 21 + "Q"})
 _SHARED: Final = 65_536
 
 
-class _Topic(msgspec.Struct):
+class _TopicZnode(msgspec.Struct):
     partitions: dict[str, tuple[BrokerInt, ...]]
     version: int = 1
     adding_replicas: dict[str, tuple[BrokerInt, ...]] = msgspec.field(default_factory=dict)
@@ -37,8 +37,8 @@ class _Topic(msgspec.Struct):
     topic_id: str | None = None
 
 
-class _PlainTopic(_Topic, forbid_unknown_fields=True):
-    """A topic znode that says nothing but what we know."""
+class _PlainTopic(_TopicZnode, forbid_unknown_fields=True):
+    """A topic znode without unknown fields."""
 
 
 _PLAIN_DECODER: Final = msgspec.json.Decoder(_PlainTopic)
@@ -47,8 +47,10 @@ _PLAIN_DECODER: Final = msgspec.json.Decoder(_PlainTopic)
 def decode_topic(name: str, data: bytes | None, *, version: int, czxid: int = 0) -> TopicImage:
     """Decode a topic znode whose data version is ``version``; a format newer than 3 is read, but must not be rewritten.
 
-    Raises ``BadZnode`` for what makes the whole topic unusable. Flaws of a single partition (duplicate replicas, ...)
-    are in the image as they are: ``core.soundness.assignment_flaw`` judges them one by one.
+    Flaws of a single partition (duplicate replicas, ...) are kept in the image: ``core.soundness.assignment_flaw``
+    judges each partition.
+
+    :raises BadZnode: the whole topic cannot be used.
     """
     path = paths.topic(name)
     if (problem := topic_name_problem(name)) is not None:
@@ -67,16 +69,16 @@ def decode_topic(name: str, data: bytes | None, *, version: int, czxid: int = 0)
     )
 
 
-def _decode(path: str, data: bytes | None) -> tuple[_Topic, Mapping[str, object]]:
-    """The known fields and the others. A topic may have 10,000 partitions, so the second look is for few."""
+def _decode(path: str, data: bytes | None) -> tuple[_TopicZnode, Mapping[str, object]]:
+    """Return the known and the unknown fields. The slow decoder is for znodes with unknown fields only."""
     try:
         return _PLAIN_DECODER.decode(data or b""), {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raw = decode_object(path, data)
-        return convert(path, raw, _Topic), unknown_fields(raw, _Topic)
+        return convert(path, raw, _TopicZnode), unknown_fields(raw, _TopicZnode)
 
 
-def _assignments(path: str, topic: _Topic) -> dict[int, ReplicaAssignment]:
+def _assignments(path: str, topic: _TopicZnode) -> dict[int, ReplicaAssignment]:
     adding, removing = topic.adding_replicas, topic.removing_replicas
     for field, partitions in (("adding_replicas", adding), ("removing_replicas", removing)):
         if stray := partitions.keys() - topic.partitions.keys():
@@ -96,7 +98,7 @@ def _assignments(path: str, topic: _Topic) -> dict[int, ReplicaAssignment]:
 
 @lru_cache(maxsize=_SHARED)
 def _settled(replicas: tuple[int, ...]) -> ReplicaAssignment:
-    """The assignment of partitions that are not being reassigned: one object for all with these replicas."""
+    """Return the assignment of a partition that is not being reassigned: one object for equal replicas."""
     return ReplicaAssignment(broker_ids(replicas))
 
 
@@ -114,14 +116,14 @@ def _checked_topic_id(path: str, topic_id: str | None) -> str | None:
 
 
 def is_topic_id(text: str) -> bool:
-    """Whether this is a uuid in base64url without padding, and none of the two that Kafka reserves (KIP-516)."""
+    """Whether this is a uuid in base64url without padding, other than the two that Kafka reserves (KIP-516)."""
     return _TOPIC_ID.fullmatch(text) is not None and text not in _RESERVED_TOPIC_IDS
 
 
 def encode_topic(image: TopicImage) -> bytes:
     """Encode in format 3 if the topic has an id, else in the format it had (at least 2 while it is being reassigned).
 
-    Raises ``NewerZnode`` for a topic that was read in a newer format: a rewrite would lose what we do not know of it.
+    :raises NewerZnode: the topic was read in a newer format, so that a rewrite would lose unknown parts of it.
     """
     if image.format_version > NEWEST_TOPIC_FORMAT:
         reason = f"format version {image.format_version} is newer than {NEWEST_TOPIC_FORMAT} and must not be rewritten"

@@ -1,8 +1,8 @@
-"""From raw rows in order to facts: terms, lost leaders, begun and completed work.
+"""Derive facts from ordered raw rows: terms, lost leaders, the begin and the end of work.
 
-At the default levels no line says that a partition became offline. It is derived: from the line that says that a
-broker is gone, for the partitions that it led, and from the first line that shows a partition without a leader; both
-are later than the truth (``bound``: ``not after``). Pure.
+At the default log levels no line says that a partition became offline. That fact is derived from two kinds of lines:
+the line that says that a broker is gone, for the partitions that it led, and the first line that shows a partition
+without a leader. Both are later than the event (``bound``: ``not after``). Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from replay.ingest.kafka import line_rules
-from replay.ingest.kafka.known_cluster import KnownCluster, Loss, Partition
+from replay.ingest.kafka.known_cluster import KnownClusterState, Loss, Partition
 from replay.ingest.kafka.parse import LOG_FILE
 from replay.ingest.kafka.scala_values import Fields
 from replay.ingest.kafka.timing import Latencies, Skews
@@ -27,10 +27,10 @@ Handler = Callable[[Fields], Iterable[Fields]]
 
 
 class Deriver:
-    """Reads raw rows in order and gives facts; `finish` gives what only the end shows."""
+    """Read raw rows in order and yield facts; `finish` returns the facts that need all rows."""
 
     def __init__(self) -> None:
-        self._known = KnownCluster()
+        self._known = KnownClusterState()
         self._terms: dict[int, int] = {}
         self._startups: dict[int, Fields] = {}
         self._latencies = Latencies()
@@ -68,14 +68,17 @@ class Deriver:
         return self._skews.facts()
 
     def _epoch(self, row: Fields) -> int:
-        """The epoch that the line names, else that of the node's term, else the newest that its host has named."""
+        """Return the epoch in the line, else that of the node's term, else the newest in the lines of its host.
+
+        An epoch in a line counts as that of the node's term if none is known yet.
+        """
         own, node = _int(row, "epoch"), _int(row, "node")
         if row["kind"] in {"broker_leader", LOG_FILE, "unknown_line", "torn_tail", "damaged"}:
             return 0
         if own:
             self._terms.setdefault(node, own)
             return own
-        return self._terms.get(node) or _int(row, "heard")
+        return self._terms.get(node) or _int(row, "newest_epoch")
 
     # -- terms -------------------------------------------------------------------------------------------------------
 
@@ -84,7 +87,7 @@ class Deriver:
         yield row
         if row["name"] == "elected":
             self._terms[node] = _int(row, "epoch")
-            self._lost(row, "a controller began without it")
+            self._note_loss(row, "a controller began without it")
             self._startups[node] = row
             yield {**_at(row), "kind": "event_begin", **_startup(row)}
         else:
@@ -112,7 +115,7 @@ class Deriver:
             yield from self._lost_broker(row, broker)
 
     def _active(self, row: Fields) -> Iterator[Fields]:
-        """A new controller found these brokers; other known brokers failed before."""
+        """Note the brokers that a new controller found; other known brokers failed before."""
         found = set(row["isr"]) if isinstance(row["isr"], list) else set()
         leaders = {leader for tp in self._known.leaderships if (leader := self._known.leader(tp) or 0) > _NO_LEADER}
         for broker in sorted((self._known.live | leaders) - found):
@@ -126,22 +129,23 @@ class Deriver:
 
     def _lost_broker(self, row: Fields, broker: int) -> Iterator[Fields]:
         reason = f"broker {broker} is gone"
-        self._lost(row, reason)
+        self._note_loss(row, reason)
         for tp in self._known.led_by(broker):
             yield from self._went_offline(row, tp, reason)
 
-    def _lost(self, row: Fields, reason: str) -> None:
+    def _note_loss(self, row: Fields, reason: str) -> None:
+        """Note that partitions may have lost their leaders at this row."""
         self._known.losses[_int(row, "node")] = Loss(_int(row, "ts_ms"), _int(row, "order_ms"), reason)
 
     def _offline_dirs(self, row: Fields) -> Iterator[Fields]:
         yield row
         reason = f"a log directory of broker {row['broker']} failed"
-        self._lost(row, reason)
+        self._note_loss(row, reason)
         if self._known.leader(_tp(row)) == row["broker"]:
             yield from self._went_offline(row, _tp(row), reason)
 
     def _went_offline(self, row: Fields, tp: Partition, reason: str) -> Iterator[Fields]:
-        """The partition has no leader since this row, or since before it."""
+        """Note that the partition has no leader since this row, or since an earlier moment."""
         if tp in self._known.offline or tp[0] in self._known.deleting:
             return
         self._known.offline.add(tp)
@@ -149,7 +153,7 @@ class Deriver:
         yield _changed(row, tp, _ONLINE, _OFFLINE, NOT_AFTER, reason)
 
     def _was_offline(self, row: Fields, tp: Partition) -> Iterator[Fields]:
-        """The partition turns out to have had no leader: since the last loss that the controller saw, or before it."""
+        """Note that the partition had no leader since the last loss that the controller logged, or earlier."""
         loss = self._known.losses.get(_int(row, "node"))
         if loss is None:
             yield from self._went_offline(row, tp, "it had no leader when it was first seen")
@@ -160,6 +164,7 @@ class Deriver:
     # -- leaders -----------------------------------------------------------------------------------------------------
 
     def _strategy(self, row: Fields) -> Iterator[Fields]:
+        """Note the strategy of the elections that follow. It is no fact."""
         key = _int(row, "broker") if "broker" in row else _tp(row)
         self._known.strategies[key] = str(row["name"])
         return iter(())
@@ -174,7 +179,10 @@ class Deriver:
             yield from self._shown(row)
 
     def _elected(self, row: Fields) -> Iterator[Fields]:
-        """S2: a leader was elected, written, and the partition is online; requests to brokers follow."""
+        """Take the line of a controller: a leader was elected and written, and the partition is online.
+
+        The requests to brokers follow.
+        """
         tp, before, after = _tp(row), str(row["before"]), str(row["after"])
         if before == _OFFLINE:
             yield from self._was_offline(row, tp)
@@ -197,7 +205,7 @@ class Deriver:
         return {**_at(row), "kind": "decision", "name": name, "unclean": unclean, **columns}
 
     def _shown(self, row: Fields) -> Iterator[Fields]:
-        """A leadership that was written for another reason shows whether there is a leader."""
+        """Derive from a leadership that was logged for another reason whether there is a leader."""
         tp = _tp(row)
         if row["leader"] == _NO_LEADER:
             yield from self._was_offline(row, tp)
@@ -215,12 +223,12 @@ class Deriver:
             yield {**changed, "kind": "leadership", "reason": "reassignment"}
 
     def _known_leader(self, row: Fields) -> Iterator[Fields]:
-        """A leadership of a list of all; only unknown ones become facts."""
+        """Take a leadership from a list of all partitions; only unknown ones become facts."""
         if _tp(row) not in self._known.leaderships:
             yield from self._leadership({**row, "kind": "leadership"})
 
     def _broker_leader(self, row: Fields) -> Iterator[Fields]:
-        """B1: the broker leads from now on."""
+        """Take the line of a broker: it leads from this row on."""
         yield row
         yield from self._arrived(row)
         self._skews.leads(row)
@@ -229,7 +237,7 @@ class Deriver:
             self._known.leaderships[_tp(row)] = row
 
     def _arrived(self, row: Fields) -> Iterator[Fields]:
-        """A leader may get its election together with a later change, so in a later leader epoch."""
+        """Find the election of a leader; LeaderAndIsr may contain a later leader epoch than that of the election."""
         broker, leader_epoch = _int(row, "broker"), _int(row, "leader_epoch")
         awaited = self._known.awaited.get(_tp(row))
         if awaited is not None and awaited[0] == broker and awaited[1] <= leader_epoch:
@@ -243,7 +251,7 @@ class Deriver:
         return self._was_offline(row, _tp(row))
 
     def _partition_state(self, row: Fields) -> Iterator[Fields]:
-        """Of a new partition, or at level TRACE, where the line itself has the time."""
+        """Take the state of a new partition, or a line at level TRACE, which has the exact time."""
         tp = _tp(row)
         if row["after"] == _OFFLINE:
             if tp in self._known.offline:
@@ -276,7 +284,7 @@ class Deriver:
             yield _step(row, "completed")
 
     def _moving(self, row: Fields) -> Iterator[Fields]:
-        """A reassignment is asked for: the first of a partition, another one, or back to where it came from."""
+        """Note a requested reassignment: the first of a partition, another target, or its cancellation."""
         tp, replicas, removing = _tp(row), row["replicas"], row["removing"]
         assert isinstance(replicas, list)
         assert isinstance(removing, list)
@@ -309,7 +317,7 @@ class Deriver:
 
 
 def day(ts_ms: int) -> str:
-    """The day of a moment in UTC, as 2026-01-31."""
+    """Return the day of a moment in UTC, as 2026-01-31."""
     return datetime.fromtimestamp(ts_ms / 1000, UTC).date().isoformat()
 
 
@@ -323,11 +331,11 @@ def _tp(row: Fields) -> Partition:
     return str(row["topic"]), _int(row, "partition")
 
 
-_PLACE: Final = ("ts_ms", "order_ms", "file", "line", "node", "epoch", "heard")
+_PLACE: Final = ("ts_ms", "order_ms", "file", "line", "node", "epoch", "newest_epoch")
 
 
 def _at(row: Fields) -> Fields:
-    """The place of a row."""
+    """Return the place columns of a row."""
     return {name: row[name] for name in _PLACE}
 
 
@@ -336,7 +344,7 @@ def _without(row: Fields, *names: str) -> Fields:
 
 
 def _startup(row: Fields) -> Fields:
-    """The event in which a term begins, the only one that has a begin and an end; numbered by the epoch."""
+    """Return the event that begins a term, numbered by the epoch; it is the only event with a begin and an end."""
     return {"name": _STARTUP, "state": _CONTROLLER_CHANGE, "event": row["epoch"]}
 
 

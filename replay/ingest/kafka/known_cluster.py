@@ -20,26 +20,26 @@ class Loss(NamedTuple):
 
 
 @dataclass(slots=True)
-class KnownCluster:
+class KnownClusterState:
     """State of the cluster after the lines so far."""
 
     leaderships: dict[Partition, Fields] = field(default_factory=dict)
     assignments: dict[Partition, tuple[list[int], list[int], list[int]]] = field(default_factory=dict)
     offline: set[Partition] = field(default_factory=set)
     awaited: dict[Partition, tuple[int, int]] = field(default_factory=dict)
-    """Leaders that ended a window and have not said yet that they lead, with their leader epochs."""
+    """Leaders that ended a window and have not logged yet that they lead, with their leader epochs."""
     live: set[int] = field(default_factory=set)
     origins: dict[Partition, list[int]] = field(default_factory=dict)
     """Replicas before a reassignment in progress."""
     deleting: dict[str, str] = field(default_factory=dict)
-    """Topics to the last step of their deletion."""
+    """The last step of the deletion of each topic."""
     strategies: dict[Partition | int, str] = field(default_factory=dict)
     """The strategy of the next election, by partition or by the broker that loses leaderships."""
     losses: dict[int, Loss] = field(default_factory=dict)
-    """By controller."""
+    """The latest loss of leaders, by the controller that logged it."""
 
     def led_by(self, broker: int) -> list[Partition]:
-        """The partitions that it leads, in order."""
+        """Return the partitions that a broker leads, in order."""
         return sorted(tp for tp, state in self.leaderships.items() if state["leader"] == broker)
 
     def leader(self, tp: Partition) -> int | None:
@@ -62,7 +62,7 @@ class KnownCluster:
         return asked or "unknown"
 
     def forget(self, topic: str) -> list[tuple[Partition, bool]]:
-        """Drop a topic; its partitions, with whether each had no leader."""
+        """Drop a topic; return its partitions, each with whether it had no leader."""
         gone = sorted({tp for tp in (*self.leaderships, *self.assignments, *self.offline) if tp[0] == topic})
         found = [(tp, tp in self.offline) for tp in gone]
         for tp in gone:

@@ -1,7 +1,7 @@
-"""log4j layouts: from a ConversionPattern to the anchored regular expression that reads its lines. Pure.
+"""Compile a log4j layout: from a ConversionPattern to the anchored regular expression that reads its lines. Pure.
 
-Understood are ``%d`` with formats and a zone, ``%p``, ``%c``, ``%t``, ``%m``, ``%n``, ``%X{..}`` and other fields that
-are passed over, each with a width such as ``%-5p``, and literal text.
+Supported are ``%d`` with formats and a zone, ``%p``, ``%c``, ``%t``, ``%m``, ``%n``, ``%X{..}`` and other fields, whose
+values are ignored, each with a width such as ``%-5p``, and literal text.
 """
 
 import re
@@ -15,7 +15,7 @@ SHIPPED: Final = "[%d] %p %m (%c)%n"
 STRIMZI: Final = "%d{ISO8601} %p %m (%c) [%t]%n"
 PLAIN: Final = "%d{ISO8601} %p %m (%c)%n"
 KNOWN: Final = (SHIPPED, STRIMZI, PLAIN)
-"""Tried in this order when no pattern is given."""
+"""The layouts that are tried in this order if no pattern is given."""
 
 _WORD: Final = re.compile(
     r"%(?:(?P<percent>%)|(?P<width>[-0]?\d*(?:\.-?\d+)?)(?P<name>[a-zA-Z]+?)(?P<rest>(?:\{[^}]*\})+|(?![a-zA-Z])))"
@@ -38,15 +38,15 @@ class Layout(NamedTuple):
     text: str
     line: re.Pattern[str]
     head: re.Pattern[str]
-    """The line up to where its message begins: for lines that go on, or that were cut."""
+    """The line up to the begin of its message: for messages of several lines, or lines that were cut."""
     date: DateFormat
 
 
 @lru_cache(maxsize=32)
 def compile_layout(pattern: str) -> Layout:
-    """The layout of a ConversionPattern.
+    """Return the layout of a ConversionPattern.
 
-    :raises ReplayError: it has no date with a day, no message, or an unknown conversion; says which
+    :raises ReplayError: it has no date with a day, no message, or an unknown conversion; the text says which
     """
     date: list[DateFormat] = []
     parts: list[str] = []
@@ -69,7 +69,7 @@ def _literal(text: str, pattern: str) -> str:
 
 
 def _converted(word: re.Match[str], pattern: str, date: list[DateFormat]) -> str:
-    """The expression of one conversion; a date is put aside too."""
+    """Return the expression of one conversion; a date format is also added to ``date``."""
     if word["percent"]:
         return "%"
     name, options = word["name"], re.findall(r"\{([^}]*)\}", word["rest"])
@@ -85,7 +85,7 @@ def _converted(word: re.Match[str], pattern: str, date: list[DateFormat]) -> str
 
 
 def _padded(field: str, width: str) -> str:
-    """A field may have blanks on the side where its width adds them."""
+    """Return the expression of a field with the blanks that its width adds."""
     digits = width.partition(".")[0]
     if not digits:
         return field
@@ -93,7 +93,7 @@ def _padded(field: str, width: str) -> str:
 
 
 def fitting(lines: list[str]) -> Layout | None:
-    """The known layout that most of these lines have, or at least begin with; None when it is none of them."""
+    """Return the known layout that most of these lines have, or at least begin with; None: no known one."""
     layouts = [compile_layout(pattern) for pattern in KNOWN]
     for expressions in ([layout.line for layout in layouts], [layout.head for layout in layouts]):
         hits = [sum(expression.match(line) is not None for line in lines) for expression in expressions]

@@ -1,4 +1,4 @@
-"""Rules for lines: the begin of a line, its pattern, and the rows that it gives. Pure.
+"""Rules for lines: the begin of a line, its pattern, and the rows that are made of it. Pure.
 
 Kinds that begin with ``~`` are not facts: they are input of `replay.ingest.kafka.derive`, which reads all files in
 order.
@@ -15,9 +15,9 @@ ACTIVE: Final = "~active"
 STRATEGY: Final = "~strategy"
 """Elections of a kind (``name``) follow: of a partition, or of the partitions that ``broker`` leads."""
 MOVING: Final = "~moving"
-"""The assignment of a partition is about to become this one; ``isr``: what it was."""
+"""The assignment of a partition is about to become this one; ``isr``: the assignment before."""
 KNOWN_LEADER: Final = "~leader"
-"""A leadership that was there already."""
+"""A leadership that existed before."""
 BUMPED: Final = "~bumped"
 """A leader epoch was raised, and nothing else."""
 STATE: Final = "~state"
@@ -43,7 +43,7 @@ Build = Callable[[re.Match[str], Body], Iterable[Fields]]
 
 
 class LineRule(NamedTuple):
-    """A kind of line: the start of its body and, if it gives rows, the pattern of the whole."""
+    """A kind of line: the start of its body and, if rows are made of it, the pattern of the whole."""
 
     start: str
     pattern: re.Pattern[str] | None = None
@@ -51,16 +51,16 @@ class LineRule(NamedTuple):
 
 
 Table = Mapping[str, Sequence[LineRule]]
-"""Rules by the first word of the body; all that starts with a number is under ``#``."""
+"""Rules by the first word of the body; the rules of bodies that begin with a number are under ``#``."""
 
 
 def rule(start: str, pattern: str, build: Build) -> LineRule:
-    """A line that gives something; ``pattern`` follows ``start``."""
+    """Return the rule of a line of which rows are made; ``pattern`` follows ``start``."""
     return LineRule(start, re.compile(re.escape(start) + pattern, re.DOTALL), build)
 
 
 def known(*starts: str) -> tuple[LineRule, ...]:
-    """Lines that are understood and give nothing."""
+    """Return the rules of lines that are understood and of which no row is made."""
     return tuple(LineRule(start) for start in starts)
 
 
@@ -84,5 +84,5 @@ def joined(*tables: Table) -> Table:
 
 
 def partition_of(topic: str, partition: str) -> Fields:
-    """The columns that name a partition."""
+    """Return the columns that name a partition."""
     return {"topic": topic, "partition": int(partition)}

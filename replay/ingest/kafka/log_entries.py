@@ -1,4 +1,4 @@
-"""Entries of a log file: lines with what belongs to them, stack traces above all. No file is held in memory."""
+"""Read the entries of a log file: lines with their continuation lines, such as stack traces, in bounded memory."""
 
 import gzip
 from collections.abc import Iterable, Iterator
@@ -10,13 +10,13 @@ from replay.facts.engine import ReplayError
 from replay.ingest.kafka.layouts import Layout, compile_layout, fitting
 
 LONGEST_LINE: Final = 32 * 1024 * 1024
-"""Bytes. Lists of a large cluster make lines of megabytes; what is longer is cut, and counted."""
+"""Bytes. The lists of a large cluster make lines of megabytes. Longer lines are cut, and counted."""
 _SAMPLE: Final = 400
 _SHOWN: Final = 120
 _JOINED: Final = 50
-"""Lines that a message with line ends in it may have, if a trace follows it."""
+"""The most lines of a message that contains line ends, if a stack trace follows it."""
 _KEPT: Final = 1_000
-"""Lines of one entry; the rest of a longer trace is passed over."""
+"""The most lines of one entry; the rest of a longer stack trace is skipped."""
 
 
 class LogLine(NamedTuple):
@@ -26,7 +26,7 @@ class LogLine(NamedTuple):
     text: str
     is_cut: bool
     is_torn: bool
-    """The last one of the file, and it has no end."""
+    """Whether it is the last line of the file and has no line end."""
 
 
 class LogEntry(NamedTuple):
@@ -43,23 +43,23 @@ class LogEntry(NamedTuple):
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A file, unpacked when its name ends with ``.gz``. :raises OSError: it cannot be opened."""
+    """Open a file, and unpack it if its name ends with ``.gz``. :raises OSError: it cannot be opened."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
 def lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[LogLine]:
-    """The lines of a file; one that is too long is cut, and the rest of it passed over."""
+    """Yield the lines of a file. A line that is too long is cut, and the rest of it skipped."""
     number = 0
     while raw := file.readline(longest):
         number += 1
         is_whole = raw.endswith(b"\n")
-        is_cut = not is_whole and len(raw) == longest and _pass_over(file, longest)
+        is_cut = not is_whole and len(raw) == longest and _skip_rest(file, longest)
         text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
         yield LogLine(number, text, is_cut, not is_whole and not is_cut)
 
 
-def _pass_over(file: BinaryIO, longest: int) -> bool:
-    """Go to the next line; whether there was anything to pass over."""
+def _skip_rest(file: BinaryIO, longest: int) -> bool:
+    """Go to the next line; return whether any byte was skipped."""
     passed = False
     while rest := file.readline(longest):
         passed = True
@@ -69,9 +69,9 @@ def _pass_over(file: BinaryIO, longest: int) -> bool:
 
 
 def layout_of(path: str, sample: Iterable[LogLine], pattern: str | None) -> Layout | None:
-    """The layout of a file: the one that was given, or the known one that fits; None for a file without lines.
+    """Return the layout of a file: the given one, or the known one that fits; None for a file without lines.
 
-    :raises ReplayError: no line fits; shows the first one
+    :raises ReplayError: no line fits; the text shows the first line
     """
     texts = [line.text for line in sample if not line.is_torn]
     if not any(texts):
@@ -92,7 +92,7 @@ def layout_of(path: str, sample: Iterable[LogLine], pattern: str | None) -> Layo
 def entries(
     path: str, file: BinaryIO, pattern: str | None, longest: int = LONGEST_LINE
 ) -> tuple[Layout | None, Iterator[LogEntry]]:
-    """The layout of a file, None when it has no lines, and its entries. :raises ReplayError: no line fits."""
+    """Return the layout of a file, None if it has no lines, and its entries. :raises ReplayError: no line fits."""
     source = lines(file, longest)
     sample = list(islice(source, _SAMPLE))
     layout = layout_of(path, sample, pattern)
@@ -102,7 +102,7 @@ def entries(
 
 
 def _grouped(layout: Layout, source: Iterable[LogLine]) -> Iterator[list[LogLine]]:
-    """A line with the layout, and all behind it that have not; of a long trace only the beginning."""
+    """Yield each line with the layout, with the lines without it behind it; of a long trace only the beginning."""
     begins = layout.head.match
     group: list[LogLine] = []
     for line in source:
@@ -136,7 +136,7 @@ def _lengths(lines_there: int) -> Iterator[int]:
 
 
 def _unfinished(layout: Layout, line: LogLine) -> LogEntry:
-    """A line that was cut still has a beginning; its message ends somewhere, and the logger is not known."""
+    """Return the entry of a line that was cut: the begin of its message, without the logger."""
     head = layout.head.match(line.text) if line.is_cut else None
     if head is None:
         return LogEntry(line.number, line.text, is_torn=line.is_torn)

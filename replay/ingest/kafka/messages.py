@@ -1,4 +1,4 @@
-"""Parses one message of Kafka's logs, by its logger, its prefix and its first word. Pure."""
+"""Parse one message of Kafka's logs, by its logger, its prefix and its first word. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from replay.ingest.kafka.line_rules import Body, Table, first_word, joined
 from replay.ingest.kafka.scala_values import Fields
 
 MessageKind = Literal["facts", "known", "other", "unknown"]
-"""``known``: understood, and nothing to learn from; ``other``: of a logger that is none of ours."""
+"""``known``: understood, without a fact; ``other``: of a logger that the replay does not read."""
 
 _PREFIX: Final = re.compile(
     r"\[(?:(?P<role>Controller|Broker) id=(?P<id>\d+)(?: epoch=(?P<epoch>\d+))?|"
@@ -21,9 +21,9 @@ _SHORT: Final = {
     *("RequestSendThread", "ControllerBrokerRequestBatch", "ControllerEventManager$ControllerEventThread"),
     *("ZkPartitionStateMachine", "ZkReplicaStateMachine", "PartitionStateMachine", "ReplicaStateMachine"),
 }
-"""The same behind ``%c{1}`` and ``%c{2}``."""
+"""The names of these loggers as the layouts ``%c{1}`` and ``%c{2}`` print them."""
 _CONTROLLER: Final = joined(state_change.CONTROLLER, controller_log.TABLE)
-_HEARD: Final = re.compile(r"controller (?:\d+ )?epoch (\d+)")
+_NAMED_EPOCH: Final = re.compile(r"controller (?:\d+ )?epoch (\d+)")
 
 
 class ParsedMessage(NamedTuple):
@@ -34,8 +34,8 @@ class ParsedMessage(NamedTuple):
     is_broker: bool = False
     epoch: int = 0
     """Epoch of the controller that wrote it; 0: not in the message, or written by a broker."""
-    heard: int = 0
-    """The newest controller epoch that the message proves to have begun; 0: none."""
+    newest_epoch: int = 0
+    """The newest controller epoch that has begun by this message; 0: none."""
     rows: Sequence[Fields] = ()
 
 
@@ -44,9 +44,9 @@ _UNKNOWN: Final = ParsedMessage("unknown")
 
 
 def is_ours(logger: str | None) -> bool:
-    """Return whether a logger is of the controller or of changes of state; one that a layout leaves out may be.
+    """Return whether a logger is of the controller or of state changes. A logger that the layout leaves out counts.
 
-    KRaft's own, ``org.apache.kafka.controller``, shares ``controller.log`` in 3.x and is not.
+    KRaft's logger, ``org.apache.kafka.controller``, shares ``controller.log`` in 3.x and does not count.
     """
     if logger is None or logger.startswith(_OURS):
         return True
@@ -68,9 +68,9 @@ def read_message(message: str, logger: str | None = None, cause: str | None = No
 
 
 def _of_broker(body: Body) -> ParsedMessage:
-    heard = _HEARD.search(body.text[:200]) if body.text.startswith(("Add ", "Stopped ", "Ignoring ")) else None
+    named = _NAMED_EPOCH.search(body.text[:200]) if body.text.startswith(("Add ", "Stopped ", "Ignoring ")) else None
     verdict, rows = _looked_up(state_change.BROKER, body)
-    return ParsedMessage(verdict, body.node, True, 0, int(heard[1]) if heard else 0, rows)
+    return ParsedMessage(verdict, body.node, True, 0, int(named[1]) if named else 0, rows)
 
 
 def _of_controller(body: Body) -> ParsedMessage:

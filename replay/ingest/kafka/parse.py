@@ -1,8 +1,8 @@
-"""One log file of Kafka's as raw rows: what its lines say by themselves, before they are put in order with others'.
+"""Parse one of Kafka's log files into raw rows, before the rows of several files are put in order.
 
-A raw row has the columns of a fact that the line names, the place where it stood (``file``, ``line``, ``ts_ms``,
-``node``, ``epoch``) and ``heard``, the newest controller epoch that the file has named so far. It is plain data, so
-files may be parsed anywhere, and in any order.
+A raw row has the columns of a fact that the line contains, the place of the line (``file``, ``line``, ``ts_ms``,
+``node``, ``epoch``), and ``newest_epoch``, the newest controller epoch in the file up to that line. Raw rows are plain
+data, so files may be parsed in any process and in any order.
 """
 
 import gzip
@@ -20,7 +20,7 @@ from replay.ingest.kafka.scala_values import Fields
 from replay.ingest.kafka.timestamps import LogClock
 
 LOG_FILE: Final = "log_file"
-"""The last row of every file; ``data`` has how many entries it had, and of what kind."""
+"""The kind of the last row of every file; ``data`` has the number of its entries by kind."""
 LISTED: Final = 1_000
 """Unknown lines of one file that become rows of their own; all are counted."""
 _TEXT: Final = 500
@@ -30,19 +30,19 @@ class ParseOptions(NamedTuple):
     """The format of the files."""
 
     pattern: str | None = None
-    """log4j's ConversionPattern; None: whatever of the known ones fits."""
+    """log4j's ConversionPattern; None: the known one that fits."""
     zone: str = "UTC"
     longest: int = LONGEST_LINE
-    """Bytes of a line; what is beyond is cut."""
+    """The most bytes of a line; the rest is cut."""
 
 
 DEFAULT: Final = ParseOptions()
 
 
 def parse_file(path: Path, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
-    """The raw rows of a file, in its order.
+    """Return the raw rows of a file, in its order.
 
-    :raises ReplayError: it cannot be opened, no line fits, or there is no such time zone; says what to do
+    :raises ReplayError: it cannot be opened, no line fits, or there is no such time zone; the text says what to do
     """
     try:
         with open_log(path) as file:
@@ -52,7 +52,7 @@ def parse_file(path: Path, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
 
 
 def parse_stream(name: str, file: BinaryIO, options: ParseOptions = DEFAULT) -> Iterator[Fields]:
-    """The raw rows of what is read from ``file``. :raises ReplayError: as `parse_file`."""
+    """Return the raw rows of an open ``file``. :raises ReplayError: as `parse_file`."""
     reader = _EntryReader(name)
     try:
         layout, found = entries(name, file, options.pattern, options.longest)
@@ -66,12 +66,12 @@ def parse_stream(name: str, file: BinaryIO, options: ParseOptions = DEFAULT) -> 
 
 
 class _EntryReader:
-    """Turns entries into rows, and counts."""
+    """Turn entries into rows, and count them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._counts: Counter[str] = Counter()
-        self._heard = 0
+        self._newest_epoch = 0
         self._ts_ms = 0
         self._line = 0
         self._node = 0
@@ -82,11 +82,11 @@ class _EntryReader:
         self._counts["entries"] += 1
         self._counts["cut"] += entry.is_cut
         if entry.date is None:
-            yield from self._strange(entry)
+            yield from self._without_layout(entry)
             return
         found = read_message(entry.message, entry.logger, entry.cause)
         self._counts[found.verdict] += 1
-        self._heard = max(self._heard, found.heard)
+        self._newest_epoch = max(self._newest_epoch, found.newest_epoch)
         if found.rows or found.verdict == "unknown":
             self._ts_ms = clock.milliseconds(entry.date)
             yield from self._facts(found) if found.rows else self._unknown(entry)
@@ -98,13 +98,13 @@ class _EntryReader:
             "file": self._name,
             "line": self._line,
             "node": found.node,
-            "heard": self._heard,
+            "newest_epoch": self._newest_epoch,
             "epoch": 0 if found.is_broker else found.epoch,
         }
         for row in found.rows:
             yield {**row, **place}
 
-    def _strange(self, entry: LogEntry) -> Iterator[Fields]:
+    def _without_layout(self, entry: LogEntry) -> Iterator[Fields]:
         """Yield a row for a line without the layout: the torn end of the file, or an unknown line."""
         if entry.is_torn:
             self._counts["torn"] += 1
@@ -122,6 +122,6 @@ class _EntryReader:
         return self.placed({"kind": LOG_FILE, "data": json.dumps(dict(sorted(self._counts.items())))})
 
     def placed(self, row: Fields) -> Fields:
-        """A row about the file, where the reader has come to."""
+        """Return a row about the file, at the last line that was read."""
         place: Fields = {"ts_ms": self._ts_ms, "file": self._name, "line": self._line, "node": self._node}
-        return {**row, **place, "heard": self._heard, "epoch": 0}
+        return {**row, **place, "newest_epoch": self._newest_epoch, "epoch": 0}

@@ -1,7 +1,7 @@
-"""Kafka's own logs as facts: ``state-change.log`` and ``controller.log`` of 2.6 to 3.9, of all brokers of a cluster.
+"""Read Kafka's own logs as facts: ``state-change.log`` and ``controller.log`` of 2.6 to 3.9, of all brokers.
 
-Windows begin at lines of one file for partitions that another one names, so the files of a cluster belong together:
-`parse_file` reads each by itself, in any process, and `facts_of` puts all of them in order and derives the rest.
+A window may begin at a line of one file for a partition that another file names, so all files of a cluster are read
+together: `parse_file` parses each file, in any process, and `read_logs` puts all rows in order and derives facts.
 """
 
 import re
@@ -27,9 +27,9 @@ class LogOptions(NamedTuple):
     """Options for the logs of a cluster."""
 
     cluster: str = "kafka"
-    """The logs do not name it."""
+    """The name of the cluster, which the logs do not contain."""
     pattern: str | None = None
-    """log4j's ConversionPattern; None: whatever of the known ones fits."""
+    """log4j's ConversionPattern; None: the known one that fits."""
     zone: str = "UTC"
     """Time zone of the brokers: log4j writes local time."""
 
@@ -38,7 +38,7 @@ DEFAULT: Final = LogOptions()
 
 
 def is_kafka_log(path: Path | str) -> bool:
-    """Return whether a file is named like a log of Kafka's that there is something in, rolled or packed or neither."""
+    """Return whether a file has the name of one of Kafka's logs that the replay reads, rolled or packed or neither."""
     return _NAME.search(Path(path).name) is not None
 
 
@@ -48,11 +48,11 @@ def parser(options: LogOptions) -> Parsed:
 
 
 def read_logs(files: Sequence[Path], options: LogOptions = DEFAULT, parsed: Parsed | None = None) -> Iterator[Row]:
-    """The facts of the logs of one cluster, every row with all columns, in the order of epochs and time.
+    """Return the facts of the logs of one cluster, with all columns, in the order of epochs and time.
 
-    ``parsed`` gives the raw rows of a file, for callers that have parsed the files elsewhere.
+    ``parsed`` returns the raw rows of a file, for callers that have parsed the files in other processes.
 
-    :raises ReplayError: a file cannot be opened or understood, or there is no such time zone; says what to do
+    :raises ReplayError: a file cannot be opened or parsed, or there is no such time zone; the text says what to do
     """
     if files:
         boot = min(files, key=lambda path: (age(path), path.name)).name
@@ -60,7 +60,7 @@ def read_logs(files: Sequence[Path], options: LogOptions = DEFAULT, parsed: Pars
 
 
 def derived(rows: Iterable[Fields]) -> Iterator[Fields]:
-    """Raw rows in order as facts, without their numbers."""
+    """Yield the facts of ordered raw rows, without their numbers."""
     deriver = Deriver()
     for row in rows:
         yield from deriver.facts(row)
@@ -68,7 +68,7 @@ def derived(rows: Iterable[Fields]) -> Iterator[Fields]:
 
 
 def numbered(facts: Iterable[Fields], cluster: str, boot: str) -> Iterator[Row]:
-    """Facts with all columns. Rows of one kind that one line gave are one record, and share its number."""
+    """Yield facts with all columns. Rows of one kind from one line are one record, and share its number."""
     seq, number = 0, 0
     record: tuple[object, ...] = ()
     for fact in facts:

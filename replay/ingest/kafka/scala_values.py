@@ -1,4 +1,4 @@
-"""Values as Kafka's Scala code prints them: partitions, sets, leaderships of every version, assignments. Pure."""
+"""Parse values as Kafka's Scala code prints them: partitions, sets, leaderships, assignments. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ Fields = dict[str, Value]
 """Columns of a fact."""
 
 TP: Final = r"([\w.-]+)-(\d+)"
-"""A partition; topics have dashes and dots too, so the last dash counts."""
+"""A partition. Topics may contain dashes and dots, so the last dash separates the number."""
 LEADER_AND_ISR: Final = re.compile(
     r"LeaderAndIsr\(leader=(-?\d+), leaderEpoch=(-?\d+), isr\w*=\w+\((.*?)\)"
     r"(?:, leaderRecoveryState=(\w+))?, (?:zkVersion|partitionEpoch)=(-?\d+)\)"
@@ -35,23 +35,23 @@ _RECOVERY: Final = {"RECOVERED": 0, "RECOVERING": 1}
 
 
 def numbers(text: str) -> list[int]:
-    """The numbers of ``1,2,3``, ``Set(1, 2, 3)`` or ``[1,2,3]``."""
+    """Return the numbers of ``1,2,3``, ``Set(1, 2, 3)`` or ``[1,2,3]``."""
     return [int(number) for number in _NUMBER.findall(text)]
 
 
 def names(text: str) -> list[str]:
-    """The topics of ``a,b``, ``Set(a, b)`` or ``HashSet()``."""
+    """Return the topics of ``a,b``, ``Set(a, b)`` or ``HashSet()``."""
     inside = _COLLECTION.match(text)
     return [name.strip() for name in (inside[1] if inside else text).split(",") if name.strip()]
 
 
 def partitions(text: str) -> Iterator[tuple[str, int]]:
-    """The partitions of ``a-0,b-1``."""
+    """Return the partitions of ``a-0,b-1``."""
     return ((topic, int(number)) for topic, number in _PARTITION.findall(text))
 
 
 def leader_and_isr(text: str) -> Fields | None:
-    """The columns of ``LeaderAndIsr(...)``, as versions from 2.6 to 3.9 print it; None when there is none."""
+    """Return the columns of ``LeaderAndIsr(...)``, as versions from 2.6 to 3.9 print it; None if there is none."""
     match = LEADER_AND_ISR.search(text)
     if match is None:
         return None
@@ -66,7 +66,7 @@ def leader_and_isr(text: str) -> Fields | None:
 
 
 def leader_colon(text: str) -> Fields | None:
-    """The columns of ``(Leader:1,ISR:1,2,...)``; None when there is none."""
+    """Return the columns of ``(Leader:1,ISR:1,2,...)``; None if there is none."""
     match = LEADER_COLON.search(text)
     return None if match is None else _colon_fields(match.groups())
 
@@ -96,7 +96,7 @@ def named_states(text: str) -> Iterator[tuple[str, int, str]]:
 
 
 def assignment(text: str) -> Fields | None:
-    """The columns of the first ``ReplicaAssignment(...)``; None when there is none."""
+    """Return the columns of the first ``ReplicaAssignment(...)``; None if there is none."""
     match = ASSIGNMENT.search(text)
     return None if match is None else _assignment_fields(*match.groups())
 
@@ -112,10 +112,10 @@ def named_assignments(text: str) -> Iterator[Fields]:
 
 
 def topic_ids(text: str) -> Iterator[tuple[str, str | None]]:
-    """The topics of ``TopicIdReplicaAssignment(a,Some(id),...)`` with their ids."""
+    """Return the topics of ``TopicIdReplicaAssignment(a,Some(id),...)`` with their ids."""
     return ((name, topic_id or None) for name, topic_id in _TOPIC_ID.findall(text))
 
 
 def broker_epochs(text: str) -> Iterator[tuple[int, int]]:
-    """The brokers of ``HashMap(1 -> 25, ...)`` with their epochs."""
+    """Return the brokers of ``HashMap(1 -> 25, ...)`` with their epochs."""
     return ((int(broker), int(epoch)) for broker, epoch in _BROKER_EPOCH.findall(text))

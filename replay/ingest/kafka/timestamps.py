@@ -1,7 +1,7 @@
-"""Moments of log lines: from the text of a date, in the time zone of its writer, to milliseconds since 1970. Pure.
+"""Parse the moments of log lines: from a date in the time zone of its writer to milliseconds since 1970. Pure.
 
-log4j writes local time without a zone. In the hour that a change to winter time repeats, a line belongs to the second
-round when its clock has gone back; the first line of a file in such an hour is taken to be of the first round.
+log4j writes local time without a zone. A change to winter time repeats an hour. A line belongs to the second pass of
+that hour if the time of the lines has gone back; the first line of a file in such an hour counts as of the first pass.
 """
 
 import re
@@ -39,7 +39,7 @@ _TOKEN: Final = re.compile(r"'(?P<quoted>[^']*)'|(?P<letters>([a-zA-Z])\3*)|(?P<
 _ISO: Final = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}"
 _UNIX_MS: Final = r"\d{13}"
 _BACK_MS: Final = 60_000
-"""Lines of several threads are out of order by less than this; a change of the clocks is more."""
+"""Lines of several threads are out of order by less than this; a change to winter time is more."""
 _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,15 +50,15 @@ class DateFormat(NamedTuple):
     expression: str
     """Without named groups."""
     parts: re.Pattern[str] | None
-    """None: digits at fixed places, as ISO 8601 has them, or milliseconds since 1970."""
+    """None: digits at fixed places, as in ISO 8601, or milliseconds since 1970."""
     zone: str | None
     """The zone in the pattern, which has priority over the option."""
 
 
 def date_format(pattern: str = "", zone: str | None = None) -> DateFormat:
-    """The format of ``%d{pattern}{zone}``.
+    """Return the format of ``%d{pattern}{zone}``.
 
-    :raises ReplayError: it has no day, or letters that are not known
+    :raises ReplayError: it has no day, or unknown letters
     """
     if pattern == "UNIX_MILLIS":
         return DateFormat(_UNIX_MS, None, zone)
@@ -87,7 +87,7 @@ def _part(token: re.Match[str], pattern: str) -> str:
 
 @lru_cache(maxsize=32)
 def time_zone(name: str) -> tzinfo:
-    """The zone of this name. :raises ReplayError: there is none."""
+    """Return the time zone of this name. :raises ReplayError: there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -97,7 +97,7 @@ def time_zone(name: str) -> tzinfo:
 
 
 class LogClock:
-    """Reads the moments of one file, in the order of its lines."""
+    """Parse the moments of one file, in the order of its lines."""
 
     def __init__(self, date: DateFormat, zone: str) -> None:
         """:raises ReplayError: there is no such zone"""
@@ -110,7 +110,7 @@ class LogClock:
         self.milliseconds: Callable[[str], int] = self._slowly if date.parts else self._fast
 
     def _fast(self, text: str) -> int:
-        """Digits at fixed places; what is the same for a whole minute is computed once."""
+        """Parse digits at fixed places; the part that is the same for a whole minute is computed once."""
         if len(text) == 13:
             return int(text)
         if text[:16] != self._minute:
@@ -125,7 +125,7 @@ class LogClock:
         self._ambiguous = local.utcoffset() != local.replace(fold=1).utcoffset()
 
     def _settled(self, moment: int) -> int:
-        """In an hour that comes twice (or never): the second round once the clock has gone back."""
+        """Return the moment in an hour that exists twice (or not at all): of the second pass after a step back."""
         if moment < self._last - _BACK_MS:
             second = datetime.fromtimestamp(moment / 1000, self._zone).replace(fold=1)
             later = _since_1970(second)
@@ -134,17 +134,18 @@ class LogClock:
         return self._noted(moment)
 
     def _noted(self, moment: int) -> int:
+        """Return the moment, and keep it as the one of the latest line."""
         self._last = moment
         return moment
 
     def _slowly(self, text: str) -> int:
-        """Any other format."""
+        """Parse any other format."""
         assert self._parts is not None
         match = self._parts.match(text)
         assert match is not None, text
         found = match.groupdict()
         month = _MONTHS.get(found["name"], 1) if "name" in found else int(found.get("month") or 1)
-        moment = datetime(  # noqa: DTZ001 - the zone is put to it below
+        moment = datetime(  # noqa: DTZ001 - the zone is added below
             int(found["year"]), month, int(found["day"]), int(found["hour"]), int(found["minute"]), int(found["second"])
         ) + timedelta(milliseconds=int(found.get("fraction") or 0))
         if offset := found.get("offset"):

@@ -1,8 +1,8 @@
-"""The skew of clocks, from pairs of lines about the same leader, and the latencies of requests. Pure.
+"""Derive the skew of clocks from pairs of lines about the same leader, and the latencies of requests. Pure.
 
-A controller writes that it elected a leader (S2) before the broker writes that it leads (B1). What lies between them
-by their clocks is the time that it took, which is not negative, and the difference of the clocks. So the least of
-many is close to the difference, and a negative one proves it.
+A controller logs that it elected a leader (S2) before the broker logs that it leads (B1). The time between the two
+lines is the sum of the real time, which is not negative, and of the difference of the clocks. The smallest of many such
+times is close to the difference of the clocks, and a negative one proves it.
 """
 
 from array import array
@@ -14,12 +14,12 @@ from typing import Final
 from replay.ingest.kafka.scala_values import Fields
 
 CLOCK_SKEW: Final = "clock_skew"
-"""Kind of the fact: of ``broker``'s clock against ``node``'s, ``took_us`` being how far it is ahead at most."""
+"""The kind of the fact. ``took_us`` is the most by which ``broker``'s clock is ahead of ``node``'s."""
 _Partition = tuple[object, object]
 
 
 class Skews:
-    """Collects pairs; of each partition only the newest line that waits for its other half is kept."""
+    """Collect pairs of lines; of each partition only the newest line without its counterpart is kept."""
 
     def __init__(self) -> None:
         self._elected: dict[_Partition, Fields] = {}
@@ -28,7 +28,7 @@ class Skews:
         self._last: Fields = {}
 
     def elected(self, row: Fields) -> None:
-        """S2, as its controller wrote it."""
+        """Note S2, the line of the controller."""
         leads = self._leads.pop(_partition(row), None)
         if leads is not None and leads["leader_epoch"] == row["leader_epoch"]:
             self._pair(row, leads)
@@ -36,7 +36,7 @@ class Skews:
             self._elected[_partition(row)] = row
 
     def leads(self, row: Fields) -> None:
-        """B1, as the new leader wrote it."""
+        """Note B1, the line of the new leader."""
         elected = self._elected.pop(_partition(row), None)
         if elected is not None and elected["leader_epoch"] == row["leader_epoch"]:
             self._pair(elected, row)
@@ -55,11 +55,11 @@ class Skews:
             self._last = elected
 
     def facts(self) -> Iterator[Fields]:
-        """One for each controller and broker that there is a pair of."""
+        """Return a fact for each controller and broker with a pair of lines."""
         for (controller, broker), between in sorted(self._between.items()):
             least, middle = min(between), int(median(between))
             yield {
-                **{name: self._last[name] for name in ("ts_ms", "order_ms", "file", "line", "heard")},
+                **{name: self._last[name] for name in ("ts_ms", "order_ms", "file", "line", "newest_epoch")},
                 "kind": CLOCK_SKEW,
                 "node": controller,
                 "epoch": 0,
@@ -82,23 +82,23 @@ def _partition(row: Fields) -> _Partition:
 
 
 _WAITING: Final = 10_000
-"""Requests that wait for one broker, at most; below level TRACE nothing ever answers them."""
+"""The most requests that are kept for one broker: the log has their answers at level TRACE only."""
 _Key = tuple[object, object, object, object]
 
 
 class Latencies:
-    """Pairs requests with answers: a controller waits for an answer before it sends a broker the next request."""
+    """Match requests with answers: a controller waits for an answer before it sends a broker the next request."""
 
     def __init__(self) -> None:
         self._sent: dict[_Key, deque[int]] = defaultdict(lambda: deque(maxlen=_WAITING))
 
     def sent(self, row: Fields) -> Iterator[Fields]:
-        """A request was queued for a broker."""
+        """Note a request that was queued for a broker."""
         self._sent[_key(row)].append(_moment(row))
         return iter(())
 
     def answered(self, row: Fields) -> Iterator[Fields]:
-        """The broker answered the oldest request of this kind. Its time counts from when the request was queued."""
+        """Return the time of the oldest request of this kind, which the broker answered, since it was queued."""
         waiting = self._sent[_key(row)]
         took = 1000 * (_moment(row) - waiting.popleft()) if waiting else None
         yield {**row, "took_us": took}

@@ -1,4 +1,4 @@
-"""The time axis of a chart: where a moment stands, in percent of the width, and which moments get a label."""
+"""The time axis of a chart: the position of a moment in percent of the width, and the labelled moments."""
 
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -33,7 +33,7 @@ class Axis(NamedTuple):
 
     @staticmethod
     def over(start_ms: int, end_ms: int, margin: float = 0.0) -> "Axis":
-        """With a margin on both sides, in parts of the length; at least a second long."""
+        """Return an axis of at least a second, with a margin on both sides, in parts of the length."""
         pad = max(int((end_ms - start_ms) * margin), max(0, _S - (end_ms - start_ms)) // 2 + 1)
         return Axis(start_ms - pad, end_ms + pad)
 
@@ -54,7 +54,7 @@ class Axis(NamedTuple):
 
 
 def label(ms: int, step_ms: int) -> str:
-    """As precise as the step between two labels; midnight is a date."""
+    """Return the label of a moment, as precise as the step between two labels; midnight is a date."""
     try:
         moment = datetime.fromtimestamp(ms // 1000, UTC)
     except (OverflowError, ValueError, OSError):  # no calendar has it

@@ -31,7 +31,7 @@ class Strip(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """All strips, the worst first; ``limits`` says up to what each class goes."""
+    """All strips, the worst first; ``limits`` are the upper ends of the classes."""
 
     axis: Axis
     strips: list[Strip]

@@ -28,7 +28,7 @@ class LoadChart(NamedTuple):
 
 
 def load(windows: Iterable[Row], axis: Axis, columns: int = COLUMNS) -> LoadChart:
-    """Each bar shows the most partitions that were without a leader at once within its time."""
+    """Return the chart. Each bar shows the most partitions that were without a leader at once within its time."""
     heights = [0] * columns
     width_ms = (axis.end_ms - axis.start_ms) / columns
     for start, end, value in _steps(windows, axis):

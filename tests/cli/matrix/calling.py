@@ -11,12 +11,12 @@ from typing import Final
 
 from cli.app import main
 from tests.cli.documents import run
-from tests.cli.matrix.clusters import Cluster, fresh
+from tests.cli.matrix.clusters import ServedCluster, fresh
 from tests.cli.matrix.files import Files
 from tests.cli.matrix.table import NO_DAEMON, Row
 from tests.cli.running import Outcome
 
-NOBODY: Final = "http://127.0.0.1:1"
+NO_SERVER: Final = "http://127.0.0.1:1"
 _WAITS_S: Final = 20.0
 _PRESSES_AGAIN_S: Final = 2.0
 """As a person would: a signal that comes just before the command waits for an answer is seen with the answer only."""
@@ -26,7 +26,7 @@ _PRESSES_AGAIN_S: Final = 2.0
 class Call:
     """Calls the commands of the table."""
 
-    shown: Mapping[str, Cluster]
+    shown: Mapping[str, ServedCluster]
     files: Files
     folder: str
 
@@ -42,7 +42,7 @@ class Call:
         named, words = text[1:].split(" ", 1) if text.startswith("@") else (None, text)
         cluster = on or named or row.on
         if cluster == NO_DAEMON:
-            return self.at(NOBODY, words, *more, row=row, until=until)
+            return self.at(NO_SERVER, words, *more, row=row, until=until)
         if not row.changes:
             return self.at(self.shown[cluster].url, words, *more, row=row, until=until)
         with fresh(cluster) as own:

@@ -12,7 +12,7 @@ from controllerd.config.model import Address, HttpConfig
 from controllerd.core.model import BrokerId
 from controllerd.core.settings_book import SettingsBook
 from controllerd.recent import Recent
-from controllerd.status.reads.comparison import Comparison, Differing, Progress
+from controllerd.status.reads.comparison import Comparison, ComparisonProgress, Differing
 from controllerd.status.server import StatusServer
 from controllerd.status.sources import StatusSources
 from controllerd.views import ChannelView
@@ -36,14 +36,14 @@ CONFIG: Final = {
 }
 
 
-class Cluster(NamedTuple):
+class ServedCluster(NamedTuple):
     """Where a cluster is asked for."""
 
     url: str
 
 
 @contextmanager
-def opened() -> Iterator[dict[str, Cluster]]:
+def opened() -> Iterator[dict[str, ServedCluster]]:
     """All of them."""
     with _beside(_all()) as clusters:
         run("resync", "--yes", "--api", clusters["active"].url)  # so that there is a task to be shown
@@ -51,21 +51,21 @@ def opened() -> Iterator[dict[str, Cluster]]:
 
 
 @contextmanager
-def fresh(name: str) -> Iterator[Cluster]:
-    """One of them, for whoever changes it."""
+def fresh(name: str) -> Iterator[ServedCluster]:
+    """A cluster of this kind, made for one test that changes it."""
     with _beside(_KINDS[name]()) as cluster:
         yield cluster
 
 
 @asynccontextmanager
-async def _all() -> AsyncIterator[dict[str, Cluster]]:
+async def _all() -> AsyncIterator[dict[str, ServedCluster]]:
     async with AsyncExitStack() as stack:
         yield {name: await stack.enter_async_context(kind()) for name, kind in _KINDS.items()}
 
 
 @contextmanager
 def _beside(served: AbstractAsyncContextManager[Made]) -> Iterator[Made]:
-    """What the context gives, which is served by a loop in a thread while the block runs."""
+    """The object that the context yields, while an event loop in another thread serves it."""
     is_up, given, ends = threading.Event(), list[Made](), list[Callable[[], object]]()
 
     async def serve() -> None:
@@ -94,11 +94,11 @@ def _beside(served: AbstractAsyncContextManager[Made]) -> Iterator[Made]:
         thread.join()
 
 
-# -- a controller that leads, and much is the matter -------------------------------------------------------------------
+# -- an active controller whose cluster needs attention ----------------------------------------------------------------
 
 
 class _Staged(NamedTuple):
-    """A controller, and what it remembers."""
+    """A controller, and its recent audit records."""
 
     world: World
     recent: Recent
@@ -107,8 +107,8 @@ class _Staged(NamedTuple):
 async def _staged() -> _Staged:
     """Broker 4 is gone.
 
-    So nobody leads ``dark``, and the deletion of ``old`` is held up; ``moving`` moves, and another than the preferred
-    replica leads ``wide``.
+    So ``dark`` has no leader, and the deletion of ``old`` is held up; ``moving`` is being reassigned, and a replica
+    other than the preferred one leads ``wide``.
     """
     recent = Recent(ManualClock())
     world = World(readers=[recent])
@@ -135,7 +135,7 @@ async def _staged() -> _Staged:
 
 
 def _sources(staged: _Staged, differing: tuple[Differing, ...]) -> StatusSources:
-    async def compare(_with_brokers: bool, _progress: Progress) -> Comparison:
+    async def compare(_with_brokers: bool, _progress: ComparisonProgress) -> Comparison:
         return Comparison(differences=differing, partitions=8, brokers=(1, 2))
 
     channels: Mapping[BrokerId, ChannelView] = {
@@ -155,14 +155,14 @@ def _sources(staged: _Staged, differing: tuple[Differing, ...]) -> StatusSources
 
 
 @asynccontextmanager
-async def _served(sources: StatusSources, *worlds: World) -> AsyncIterator[Cluster]:
+async def _served(sources: StatusSources, *worlds: World) -> AsyncIterator[ServedCluster]:
     """The server, while these worlds handle their events; without any it is stuck."""
     timeout_s = 5.0 if worlds else STUCK_S
     server = StatusServer(sources, HttpConfig(listen=Address("127.0.0.1", 0)), admin_timeout_s=timeout_s)
     port = await server.start()
     handling = [asyncio.create_task(_handle_events(world)) for world in worlds]
     try:
-        yield Cluster(f"http://127.0.0.1:{port}")
+        yield ServedCluster(f"http://127.0.0.1:{port}")
     finally:
         for task in handling:
             task.cancel()
@@ -175,8 +175,8 @@ async def _handle_events(world: World) -> None:
 
 
 @asynccontextmanager
-async def _active() -> AsyncIterator[Cluster]:
-    """It leads, and another instance waits to do so."""
+async def _active() -> AsyncIterator[ServedCluster]:
+    """The instance is active, and a standby waits."""
     staged = await _staged()
     sources = _sources(staged, (Differing("t-0", "leader", "2", "1"),))
     async with _served(sources, staged.world, await standby_of(staged.world)) as cluster:
@@ -184,15 +184,15 @@ async def _active() -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def _stuck() -> AsyncIterator[Cluster]:
-    """It leads, and nothing takes an event from its queue any more."""
+async def _stuck() -> AsyncIterator[ServedCluster]:
+    """The instance is active, and its event task has stopped."""
     async with _served(_sources(await _staged(), ())) as cluster:
         yield cluster
 
 
 @asynccontextmanager
-async def _deposed() -> AsyncIterator[Cluster]:
-    """It led until another instance took the role."""
+async def _deposed() -> AsyncIterator[ServedCluster]:
+    """The instance was active until another one took the role."""
     staged = await _staged()
     successor = await standby_of(staged.world)
     await successor.call(Takeover("maintenance"))
@@ -202,8 +202,8 @@ async def _deposed() -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def _stalled() -> AsyncIterator[Cluster]:
-    """Deposed, and nothing takes an event from its queue any more."""
+async def _stalled() -> AsyncIterator[ServedCluster]:
+    """The instance was deposed, and its event task has stopped."""
     staged = await _staged()
     await (await standby_of(staged.world)).call(Takeover("maintenance"))
     await staged.world.settle()
@@ -212,17 +212,17 @@ async def _stalled() -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def _observer() -> AsyncIterator[Cluster]:
-    """It watches a broker's own controller, and would have done one thing in another way."""
+async def _observer() -> AsyncIterator[ServedCluster]:
+    """The instance observes a broker's own controller, and one of its decisions differs."""
     controller = FakeController()
     controller.observe(compared("equal"), compared("different: leader", topic="audit", number=3))
     async with serving(controller) as url:
-        yield Cluster(url)
+        yield ServedCluster(url)
 
 
 @asynccontextmanager
-async def _sound() -> AsyncIterator[Cluster]:
-    """It leads, one broker lives, and nothing is the matter."""
+async def _sound() -> AsyncIterator[ServedCluster]:
+    """The instance is active, one broker is alive, and nothing needs attention."""
 
     async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -243,7 +243,7 @@ def _one_channel() -> Mapping[BrokerId, ChannelView]:
     return MappingProxyType({BrokerId(1): ChannelView()})
 
 
-_KINDS: Final[Mapping[str, Callable[[], AbstractAsyncContextManager[Cluster]]]] = {
+_KINDS: Final[Mapping[str, Callable[[], AbstractAsyncContextManager[ServedCluster]]]] = {
     "active": _active,
     "stuck": _stuck,
     "deposed": _deposed,

@@ -1,4 +1,4 @@
-"""What commands read that ask no daemon: logs whole and damaged, plans, configurations."""
+"""The files that commands read without a daemon: audit logs whole and damaged, plans, configurations."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ class Files(NamedTuple):
     """A line is missing."""
     empty: str
     facts: str
-    """What was ingested of ``whole``."""
+    """The facts that were ingested from ``whole``."""
     plan: str
     unknown_plan: str
     mixed_plan: str

@@ -1,4 +1,4 @@
-"""What commands print as data that the daemon's schema does not have: those that read files, or themselves."""
+"""The JSON shapes that the daemon's schema does not define: of commands that read files, or only themselves."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Somebody who takes connections and requests, and never says anything."""
+"""A server that accepts connections and requests, and never answers."""
 
 import select
 import socket
@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Silent:
-    """Where it listens."""
+    """A server that never answers: its address and its connections."""
 
     url: str
     connections: list[socket.socket] = field(default_factory=list)
 
     def is_asked(self) -> bool:
-        """Whether a request has come; the connection stays open, so that whoever asked goes on waiting."""
+        """Whether a request has come; the connection stays open, so that the client goes on waiting."""
         ready, _, _ = select.select(self.connections, [], [], 0)
         return bool(ready)
 
 
 @contextmanager
 def keeping_silent() -> Iterator[Silent]:
-    """It, while the block runs."""
+    """Run a silent server during the block."""
     with socket.create_server(("127.0.0.1", 0), backlog=512) as server:
         silent = Silent(f"http://127.0.0.1:{server.getsockname()[1]}")
         accepting = threading.Thread(target=_accept, args=(server, silent))

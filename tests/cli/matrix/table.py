@@ -1,6 +1,6 @@
-"""Every command of controllerctl: how it is called, what it prints, how it ends, and what it does when deposed.
+"""Every command of controllerctl: its words, its output, its exit code, and its behaviour when deposed.
 
-What a command that asks a daemon does when that is gone or slow is the same for all of them, and stands in the tests.
+The behaviour against an unreachable or slow daemon is the same for all commands; test_trouble.py checks it.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from controllerd.audit.heads import ExportedHead
 from controllerd.planning.plans import Plan
-from controllerd.status.schema.admin import ForgetResponse, ResignResponse, TakeoverResponse
 from controllerd.status.schema.cluster import (
     BrokerDetail,
     BrokerItem,
@@ -23,31 +22,41 @@ from controllerd.status.schema.cluster import (
     TopicDetail,
     TopicItem,
     TopicList,
+    WhyResponse,
 )
+from controllerd.status.schema.common import Finding, FindingList
 from controllerd.status.schema.config import ConfigItem, ConfigList, SettingItem, SettingList
-from controllerd.status.schema.history import Happening
-from controllerd.status.schema.observations import ObservationsResponse
+from controllerd.status.schema.history import (
+    ElectionItem,
+    ElectionList,
+    Happening,
+    ObservationsResponse,
+    Term,
+    TermList,
+)
 from controllerd.status.schema.status import StatusResponse
-from controllerd.status.schema.tasks import Task, TaskList, TaskResponse
-from controllerd.status.schema.why import Finding, FindingList, WhyResponse
+from controllerd.status.schema.tasks import (
+    ForgetResponse,
+    ResignResponse,
+    TakeoverResponse,
+    Task,
+    TaskList,
+    TaskResponse,
+)
 from controllerd.status.schema.work import (
     DeletionItem,
     DeletionList,
     Difference,
     DifferenceList,
-    ElectionItem,
-    ElectionList,
     QueueItem,
     QueueList,
     ReassignmentItem,
     ReassignmentList,
     RequestQueue,
     RequestQueueList,
-    Term,
-    TermList,
 )
 from replay.command.state import StateAt
-from replay.command.why import Explanation
+from replay.command.why import PartitionExplanation
 from tests.cli.matrix.clusters import LEADER, SUCCESSOR
 from tests.cli.matrix.shapes import Checked, Differences, Explained, Ingested, Line, Replayed, Stats, Verified, Version
 
@@ -68,27 +77,27 @@ class Row:
     words: str
     """How it is called to get ``code``."""
     document: Any = None
-    """The type of ``-o json``; None: what it prints is a text in every format."""
+    """The type of ``-o json``; None: the output is text in every format."""
     item: Any = None
     """Of lists, the type of each line of ``-o jsonl``; None: the document on one line."""
     is_stream: bool = False
     """Whether it prints one document after the other, each of ``document``."""
     is_endless: bool = False
-    """Whether it goes on until Ctrl-C."""
+    """Whether the command runs until Ctrl-C."""
     names: tuple[str, ...] = ()
     """The lines of ``-o name``, as patterns."""
     heading: str = ""
     """How the headings of the table begin; none: it prints sentences or facts."""
     says: str = ""
-    """What stands in the table, or in the sentences."""
+    """A text that the table, or the sentences, contain."""
     code: int = 0
     on: str = "active"
     """The cluster that it is tried on; ``NO_DAEMON``: it reads files, or itself."""
     stuck: str = "stuck"
-    """The same without anybody who handles events."""
+    """The same cluster without an event task."""
     changes: bool = False
     is_only_begun: bool = False
-    """Whether it ends when the operation has begun, unless told to wait."""
+    """Whether it ends when the operation has begun, unless a flag asks it to wait."""
     asks_event_task: bool = False
     """Whether the event task judges the plan already."""
     deposed: tuple[int, str] = (0, KNOWS_LITTLE)
@@ -157,7 +166,7 @@ ROWS: Final[Mapping[str, Row]] = {
         says="different: leader",
         code=1,
         on="observer",
-        deposed=(4, "observes nobody"),
+        deposed=(4, "is not an observer"),
         ends={0: "observations", 4: "@active observations"},
     ),
     "get brokers": Row(
@@ -289,7 +298,7 @@ ROWS: Final[Mapping[str, Row]] = {
         words="resign",
         document=ResignResponse,
         names=(SUCCESSOR,),
-        says=f"{SUCCESSOR} leads",
+        says=f"{SUCCESSOR} is the controller",
         changes=True,
         deposed=(0, f"nothing to do: this instance stands by, {SUCCESSOR} holds the role"),
     ),
@@ -465,7 +474,7 @@ ROWS: Final[Mapping[str, Row]] = {
     ),
     "replay why": Row(
         words="replay why payments-7 --at 2026-01-31T03:14:00Z {log}",
-        document=Explanation,
+        document=PartitionExplanation,
         names=("payments-7",),
         says="Broker 5, its leader, left the cluster",
         on=NO_DAEMON,

@@ -5,20 +5,20 @@ import re
 import pytest
 
 from tests.cli.documents import run
-from tests.cli.matrix.calling import NOBODY
+from tests.cli.matrix.calling import NO_SERVER
 from tests.cli.matrix.table import ROWS
 
 SHELLS = ("bash", "zsh")
 
 
 def completed(monkeypatch: pytest.MonkeyPatch, shell: str, words: list[str]) -> set[str]:
-    """What is offered for the last of these words."""
+    """The completions of the last of these words."""
     typed = " ".join(["controllerctl", *words])
     monkeypatch.setenv("_CONTROLLERCTL_COMPLETE", f"complete_{shell}")
     monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
     monkeypatch.setenv("COMP_WORDS", typed)
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
-    monkeypatch.setenv("CONTROLLERCTL_API", NOBODY)
+    monkeypatch.setenv("CONTROLLERCTL_API", NO_SERVER)
     return set(re.findall(r"(?:^|\")(-{0,2}[a-z][a-z-]*)(?=$|\":)", run().out, re.MULTILINE))
 
 

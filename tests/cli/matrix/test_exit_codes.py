@@ -11,8 +11,8 @@ from cli.app import main
 from cli.exit_codes import ExitCode
 from controllerd.status.schema.common import Problem
 from tests.cli.documents import Daemon, answering, run
-from tests.cli.matrix.calling import NOBODY, Call, interrupted_when
-from tests.cli.matrix.clusters import Cluster
+from tests.cli.matrix.calling import NO_SERVER, Call, interrupted_when
+from tests.cli.matrix.clusters import ServedCluster
 from tests.cli.matrix.silence import Silent
 from tests.cli.matrix.table import NO_DAEMON, ROWS
 from tests.cli.matrix.troubles import COMMON, OF_CHANGES, OF_DAEMONS
@@ -36,7 +36,7 @@ def api(daemon: Daemon) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("command", "code"), OWN)
-def test_a_command_ends_with_a_code_of_its_own(call: Call, command: str, code: int) -> None:
+def test_a_command_ends_only_with_its_documented_codes(call: Call, command: str, code: int) -> None:
     outcome = call(ROWS[command].ends[code], row=ROWS[command])
 
     assert outcome.code == code, outcome.err
@@ -45,17 +45,19 @@ def test_a_command_ends_with_a_code_of_its_own(call: Call, command: str, code: i
 
 @pytest.mark.parametrize("command", ROWS)
 def test_wrong_usage_ends_with_2_before_anything_is_asked(call: Call, command: str) -> None:
-    outcome = call.at(NOBODY, ROWS[command].words, "--nonsense", row=ROWS[command])
+    outcome = call.at(NO_SERVER, ROWS[command].words, "--nonsense", row=ROWS[command])
 
     assert (outcome.code, outcome.out) == (ExitCode.USAGE, "")
     assert COMMON[2] in outcome.err
 
 
 @pytest.mark.parametrize("command", ROWS)
-def test_an_answer_that_cannot_be_written_ends_with_74(call: Call, shown: dict[str, Cluster], command: str) -> None:
+def test_an_answer_that_cannot_be_written_ends_with_74(
+    call: Call, shown: dict[str, ServedCluster], command: str
+) -> None:
     row = ROWS[command]
     planned = ["--dry-run", "-o", "json"] if row.changes else []
-    url = NOBODY if row.on == NO_DAEMON else shown[row.on].url
+    url = NO_SERVER if row.on == NO_DAEMON else shown[row.on].url
 
     err = io.StringIO()
     with Path("/dev/full").open("w") as full, redirect_stdout(full), redirect_stderr(err):
@@ -67,7 +69,7 @@ def test_an_answer_that_cannot_be_written_ends_with_74(call: Call, shown: dict[s
 
 @pytest.mark.parametrize("command", ASKING)
 @pytest.mark.parametrize(("status", "code"), [(401, 77), (403, 77), (413, 2), (500, 70), (503, 69), (504, 124)])
-def test_a_daemon_that_refuses_is_quoted(
+def test_the_message_of_a_refusal_is_printed(
     call: Call, daemon: Daemon, api: str, command: str, status: int, code: int
 ) -> None:
     daemon.problem = Problem(title="no", status=status, detail="it is not to be", code="no", hint="do this")
@@ -80,7 +82,7 @@ def test_a_daemon_that_refuses_is_quoted(
 
 
 @pytest.mark.parametrize("command", CHANGING)
-def test_without_consent_nothing_is_changed(call: Call, shown: dict[str, Cluster], command: str) -> None:
+def test_without_confirmation_nothing_is_changed(call: Call, shown: dict[str, ServedCluster], command: str) -> None:
     row = ROWS[command]
 
     outcome = run(*call.words(row.words), "--api", shown[row.on].url)
@@ -90,8 +92,8 @@ def test_without_consent_nothing_is_changed(call: Call, shown: dict[str, Cluster
 
 
 @pytest.mark.parametrize("command", CHANGING)
-def test_nothing_is_changed_in_another_cluster_than_was_meant(
-    call: Call, shown: dict[str, Cluster], command: str
+def test_nothing_is_changed_in_a_cluster_other_than_the_expected_one(
+    call: Call, shown: dict[str, ServedCluster], command: str
 ) -> None:
     row = ROWS[command]
 
@@ -102,7 +104,7 @@ def test_nothing_is_changed_in_another_cluster_than_was_meant(
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_ctrl_c_ends_it(call: Call, silent: Silent, command: str) -> None:
+def test_ctrl_c_ends_every_command(call: Call, silent: Silent, command: str) -> None:
     row = ROWS[command]
 
     outcome = interrupted_when([*call.words(row.words), "--api", silent.url], silent.is_asked)

@@ -1,4 +1,4 @@
-"""What each command prints, in each format, against its schema."""
+"""The output of each command, in each format, is checked against its schema."""
 
 import json
 import re
@@ -22,7 +22,7 @@ Print = Callable[[str, str], Outcome]
 
 @pytest.fixture
 def printed(call: Call) -> Print:
-    """What a command prints in a format."""
+    """Run a command with an output format."""
 
     def run(command: str, output: str) -> Outcome:
         row = ROWS[command]
@@ -102,7 +102,7 @@ def test_a_name_is_a_line_and_there_is_nothing_else(printed: Print, command: str
 
 @pytest.mark.parametrize("output", ["table", "wide"])
 @pytest.mark.parametrize("command", ROWS)
-def test_people_read_what_matters(printed: Print, command: str, output: str) -> None:
+def test_the_table_of_a_command_contains_its_key_text(printed: Print, command: str, output: str) -> None:
     outcome = printed(command, output)
 
     assert ROWS[command].says in outcome.out

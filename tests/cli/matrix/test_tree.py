@@ -24,7 +24,7 @@ def test_every_command_is_in_the_table_and_nothing_else_is() -> None:
     assert sorted(leaves(typer.main.get_command(application()))) == sorted(ROWS)
 
 
-def test_every_row_calls_the_command_that_it_is_of() -> None:
+def test_every_row_of_the_table_calls_its_own_command() -> None:
     wrong = {name: row.words for name, row in ROWS.items() if not f"{row.words} ".startswith(f"{name} ")}
     named = {
         name: words for name, row in ROWS.items() for words in row.ends.values() if f" {name} " not in f" {words} "
@@ -33,11 +33,11 @@ def test_every_row_calls_the_command_that_it_is_of() -> None:
     assert (wrong, named) == ({}, {})
 
 
-def test_every_exit_code_that_there_is_is_provoked() -> None:
+def test_every_exit_code_is_produced_by_some_row() -> None:
     provoked = {code for row in ROWS.values() for code in (row.code, *row.ends)}
 
     assert provoked | COMMON.keys() | OF_DAEMONS.keys() | OF_CHANGES.keys() == set(ExitCode)
 
 
-def test_what_changes_a_cluster_asks_its_daemon() -> None:
+def test_commands_that_change_a_cluster_ask_its_daemon() -> None:
     assert [name for name, row in ROWS.items() if row.changes and row.on == NO_DAEMON] == []

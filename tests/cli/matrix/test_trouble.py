@@ -1,12 +1,12 @@
-"""A daemon that is gone, deposed, slow or stuck: what each command does then, and what it says."""
+"""Each command against a daemon that is unreachable, deposed, slow or stuck."""
 
 import msgspec
 import pytest
 
 from cli.exit_codes import ExitCode
-from controllerd.status.schema.work import TermList
+from controllerd.status.schema.history import TermList
 from tests.cli.documents import run
-from tests.cli.matrix.calling import NOBODY, Call
+from tests.cli.matrix.calling import NO_SERVER, Call
 from tests.cli.matrix.clusters import LEADER, SUCCESSOR
 from tests.cli.matrix.silence import Silent
 from tests.cli.matrix.table import NO_DAEMON, ROWS
@@ -20,26 +20,24 @@ LOOKING = [name for name in ASKING if name not in CHANGING and ROWS[name].on == 
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_a_daemon_that_is_gone_is_said_with_what_to_do(call: Call, command: str) -> None:
-    outcome = call.at(NOBODY, ROWS[command].words, row=ROWS[command])
+def test_an_unreachable_daemon_is_reported_with_advice(call: Call, command: str) -> None:
+    outcome = call.at(NO_SERVER, ROWS[command].words, row=ROWS[command])
 
     assert (outcome.code, outcome.out) == (ExitCode.UNREACHABLE, "")
-    assert f"no daemon answers at {NOBODY}" in outcome.err
+    assert f"no daemon answers at {NO_SERVER}" in outcome.err
     assert "start controllerd, or name its address with --api URL" in outcome.err
 
 
 @pytest.mark.parametrize("command", LOCAL)
-def test_what_reads_files_or_itself_misses_no_daemon(call: Call, command: str) -> None:
-    outcome = call.at(NOBODY, ROWS[command].words, row=ROWS[command])
+def test_commands_that_read_files_need_no_daemon(call: Call, command: str) -> None:
+    outcome = call.at(NO_SERVER, ROWS[command].words, row=ROWS[command])
 
     assert outcome.code == ROWS[command].code
-    assert NOBODY not in outcome.err
+    assert NO_SERVER not in outcome.err
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_a_daemon_that_is_slow_is_waited_for_no_longer_than_the_timeout(
-    call: Call, silent: Silent, command: str
-) -> None:
+def test_a_slow_daemon_is_waited_for_no_longer_than_the_timeout(call: Call, silent: Silent, command: str) -> None:
     outcome = call.at(silent.url, ROWS[command].words, "--timeout", "30ms", row=ROWS[command])
 
     assert (outcome.code, outcome.out) == (ExitCode.TIMED_OUT, "")
@@ -48,7 +46,7 @@ def test_a_daemon_that_is_slow_is_waited_for_no_longer_than_the_timeout(
 
 
 @pytest.mark.parametrize("command", LOOKING)
-def test_who_only_looks_does_not_wait_for_the_event_task(call: Call, command: str) -> None:
+def test_read_only_commands_do_not_wait_for_the_event_task(call: Call, command: str) -> None:
     outcome = call(ROWS[command].words, row=ROWS[command], on="stuck")
 
     agrees = command == "diff"  # there is no difference in that cluster
@@ -64,7 +62,7 @@ def test_a_plan_that_the_event_task_does_not_judge_changes_nothing(call: Call, c
 
 
 @pytest.mark.parametrize("command", [name for name in CHANGING if name not in JUDGED])
-def test_a_change_that_the_event_task_does_not_take_up_ends_with_124_and_says_what_goes_on(
+def test_a_change_that_the_event_task_does_not_handle_ends_with_124_and_names_its_task(
     call: Call, command: str
 ) -> None:
     row = ROWS[command]
@@ -78,7 +76,7 @@ def test_a_change_that_the_event_task_does_not_take_up_ends_with_124_and_says_wh
 
 
 @pytest.mark.parametrize("command", BEGINNING)
-def test_what_is_only_begun_does_not_wait_for_the_event_task(call: Call, command: str) -> None:
+def test_a_command_that_only_starts_a_change_does_not_wait_for_the_event_task(call: Call, command: str) -> None:
     outcome = call(ROWS[command].words, row=ROWS[command], on="stuck")
 
     assert outcome.code == ExitCode.DONE, outcome.err
@@ -86,7 +84,7 @@ def test_what_is_only_begun_does_not_wait_for_the_event_task(call: Call, command
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_a_deposed_instance_shows_what_it_knows_and_says_who_leads(call: Call, command: str) -> None:
+def test_a_deposed_instance_shows_its_own_view_and_names_the_active_controller(call: Call, command: str) -> None:
     code, says = ROWS[command].deposed
 
     outcome = call(ROWS[command].words, row=ROWS[command], on="deposed", until=says)

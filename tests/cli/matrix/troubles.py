@@ -1,4 +1,4 @@
-"""The exit codes that many commands share, with what stands on standard error then."""
+"""The exit codes that many commands share, with their text on standard error."""
 
 from typing import Final
 

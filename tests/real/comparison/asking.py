@@ -1,7 +1,7 @@
-"""Requests that two controllers of one cluster are asked, and their answers in a form that can be compared.
+"""Requests to two controllers of one cluster, and their answers in a form that can be compared.
 
-``PHASE`` in a text stands for a word of the same length that tells the two rounds apart, so that both begin with the
-same topics and users although the second finds what the first one left.
+``PHASE`` in a text stands for a word of the same length that differs between the two rounds. So both rounds begin with
+the same topics and users, although the second one finds the topics and users of the first.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ def ms(milliseconds: int) -> i32Timedelta:
 
 
 async def answer_of(port: int, api: int, version: int, values: Values, *, client: str = "operator") -> Any:
-    """What whoever listens there says to one request.
+    """The answer of the listener on this port to one request.
 
     :raises TimeoutError: nothing. :raises OSError, WireError: there is no usable answer.
     """
@@ -68,7 +68,7 @@ async def answer_of(port: int, api: int, version: int, values: Values, *, client
 
 
 async def asked(ask: Ask, port: int, phase: str) -> list[str]:
-    """The answer line by line, without what differs from answer to answer."""
+    """The answer line by line, without values that differ from answer to answer."""
     values, client = worded(ask.values, phase), ask.client.replace(PHASE, phase)
     try:
         said = await answer_of(port, ask.api, ask.version, values, client=client)
@@ -80,7 +80,7 @@ async def asked(ask: Ask, port: int, phase: str) -> list[str]:
 
 
 def worded(value: Any, phase: str) -> Any:
-    """The same with the word of this round in every text."""
+    """The same value with the word of this round in every text."""
     if isinstance(value, str):
         return value.replace(PHASE, phase)
     if isinstance(value, Mapping):
@@ -91,9 +91,9 @@ def worded(value: Any, phase: str) -> Any:
 
 
 def lines(path: str, value: object) -> Iterator[str]:
-    """Every leaf as ``path = value``; rows in the order of what they say, since their order means nothing.
+    """Every leaf as ``path = value``; rows are sorted by their content, since their order means nothing.
 
-    That of plain values does: the first of a list of replicas is preferred.
+    Plain values keep their order: the first of a list of replicas is the preferred one.
     """
     if is_dataclass(value):
         for field in fields(value):
@@ -123,7 +123,7 @@ def _shown(value: object) -> str:
 
 
 async def asked_all(asks: Sequence[Ask], port: int, passive: int, phase: str) -> dict[str, list[str]]:
-    """All answers by the id of what was asked, one after the other."""
+    """All answers by the id of the request; requests are sent one after the other."""
     answers: dict[str, list[str]] = {}
     for ask in asks:
         assert ask.id not in answers, f"{ask.id} is asked twice"
@@ -133,7 +133,7 @@ async def asked_all(asks: Sequence[Ask], port: int, passive: int, phase: str) ->
 
 
 def errors(answer: Sequence[str]) -> list[str]:
-    """The names of all errors in it; none of an answer that refuses nothing."""
+    """The names of all errors in an answer; none for an answer without an error."""
     return [_value(line) for line in answer if _field(line) == _CODE and _value(line) != ErrorCode.none.name]
 
 
@@ -151,7 +151,7 @@ def _value(line: str) -> str:
 
 
 class Difference(NamedTuple):
-    """A request that is answered otherwise: what only the one said, what only the other said."""
+    """A request with different answers: the lines that only one controller answered, and those of the other."""
 
     id: str
     built_in: list[str]
@@ -159,16 +159,16 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         parts = (("built-in", self.built_in), ("controllerd", self.controllerd))
-        return f"{self.id}\n" + "\n".join(f"    {who}: {line}" for who, said in parts for line in said[:_SHOWN])
+        return f"{self.id}\n" + "\n".join(f"    {side}: {line}" for side, said in parts for line in said[:_SHOWN])
 
     @property
     def fields(self) -> set[str]:
-        """The names of what differs."""
+        """The names of the fields that differ."""
         return {_field(line) for line in (*self.built_in, *self.controllerd)}
 
 
 def differences(built_in: Mapping[str, list[str]], controllerd: Mapping[str, list[str]]) -> list[Difference]:
-    """What is not the same, in the order in which it was asked; who says a line more often differs by it, too."""
+    """The different answers, in the order of the requests; a line that occurs more often in one answer counts too."""
     found = []
     for key, theirs in built_in.items():
         ours = controllerd[key]
@@ -194,7 +194,7 @@ class Justified(NamedTuple):
     controllerd: str = ""
 
     def covers(self, difference: Difference) -> bool:
-        """Whether it is about this request, and about nothing else that differs."""
+        """Whether the row is about this request, and covers all fields that differ."""
         if not any(fnmatchcase(difference.id, pattern) for pattern in self.asks):
             return False
         sides = (self.built_in, difference.built_in), (self.controllerd, difference.controllerd)
@@ -202,7 +202,7 @@ class Justified(NamedTuple):
         return has_its_errors and difference.fields != set() and difference.fields <= set(self.fields)
 
     def unused(self, found: Sequence[Difference]) -> list[str]:
-        """What it allows although there is no such difference: requests and fields."""
+        """The requests and fields of the row for which there is no difference."""
         covered = [difference for difference in found if self.covers(difference)]
         seen = set[str]().union(*(difference.fields for difference in covered))
         asks = [ask for ask in self.asks if not any(fnmatchcase(difference.id, ask) for difference in covered)]
@@ -210,5 +210,5 @@ class Justified(NamedTuple):
 
 
 def justified() -> list[Justified]:
-    """The table of what may differ."""
+    """The table of allowed differences."""
     return [Justified(**row) for row in tomllib.loads(TABLE.read_text("utf-8")).get("difference", [])]

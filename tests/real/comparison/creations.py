@@ -1,4 +1,4 @@
-"""What clients may ask of CreateTopics: hand-picked, and generated from the tables of names and configurations."""
+"""Requests for CreateTopics: chosen ones, and those generated from the tables of names and configurations."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,24 +72,24 @@ def topic(
 
 
 def placed(name: str, **assignments: Sequence[int]) -> dict[str, object]:
-    """A topic whose partitions are placed by hand: ``p0=[1, 2]``."""
+    """A topic with explicit assignments: ``p0=[1, 2]``."""
     return topic(name, -1, -1, {int(key[1:]): ids for key, ids in assignments.items()})
 
 
 def create(key: str, *topics: Mapping[str, object], version: int = 7, timeout: int = 15_000) -> Ask:
-    """Create for good."""
+    """A request that creates the topics."""
     values = {"topics": topics, "timeout": ms(timeout), "validate_only": False}
     return Ask(f"create {key}", CREATE, version, values)
 
 
 def check(key: str, *topics: Mapping[str, object], version: int = 7) -> Ask:
-    """Validate only."""
+    """A request that only validates the topics."""
     values = {"topics": topics, "timeout": ms(15_000), "validate_only": True}
     return Ask(f"create {key}", CREATE, version, values)
 
 
 def beginning() -> list[Ask]:
-    """The topics that the other requests are about; one of them can never be led."""
+    """The topics that the other requests name; one of them can never have a leader."""
     return [
         create("orders", placed(ORDERS, p0=[1, 2], p1=[2, 3], p2=[3, 1])),
         create("dotted", topic("cmp-PHASE-dotted.x", 1, 1)),
@@ -104,7 +104,7 @@ def beginning() -> list[Ask]:
 
 
 def names() -> Iterator[Ask]:
-    """Names that nobody, or somebody else, may have."""
+    """Invalid topic names, and names that collide with those of other topics."""
     for key, name in BAD_NAMES.items():
         yield check(f"name {key}", topic(name))
     draw = random.Random(_SEED)
@@ -140,7 +140,7 @@ def counts() -> Iterator[Ask]:
 
 
 def manual() -> Iterator[Ask]:
-    """Assignments by hand."""
+    """Explicit assignments."""
     cases: dict[str, dict[int, list[int]]] = {
         "unequal": {0: [1, 2], 1: [3]},
         "duplicate": {0: [1, 1]},
@@ -167,7 +167,7 @@ def manual() -> Iterator[Ask]:
 
 
 def configs() -> Iterator[Ask]:
-    """Every configuration with texts that its type, or its range, may not have."""
+    """Every configuration with values that its type, or its range, does not allow."""
     for name, rule in TOPIC_CONFIGS.items():
         for number, text in enumerate(BAD_TEXTS[rule.type]):
             yield check(f"config {name} {number}", topic(NEW, configs={name: text}))
@@ -193,7 +193,7 @@ def configs() -> Iterator[Ask]:
 
 
 def versions() -> Iterator[Ask]:
-    """Each version, what it lets through and what it refuses; and time-outs of nothing."""
+    """Each version with valid and invalid topics, and time-outs of zero and less."""
     for version in range(2, 8):
         yield check(f"v{version} refused", topic(NEW, 1, 9), topic(ORDERS), version=version)
         yield check(f"v{version} validated", topic(NEW, 2, 2, configs={"retention.ms": "5"}), version=version)
@@ -206,5 +206,5 @@ def versions() -> Iterator[Ask]:
 
 
 def creations() -> list[Ask]:
-    """All of them."""
+    """All requests for CreateTopics."""
     return [ask for asks in (names, counts, manual, configs, versions) for ask in asks()]

@@ -1,4 +1,4 @@
-"""What clients may ask of the other APIs of the controller, in the order in which it is asked."""
+"""Requests for the other APIs of the controller, in the order in which they are sent."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ from tests.real.comparison.creations import ORDERS, OUR_ID, topic
 
 GONE, STUCK, LIMPING, MOVED, ABSENT = (f"cmp-PHASE-{name}" for name in ("gone", "stuck", "limping", "moved", "absent"))
 AWAY, ALONE = "cmp-PHASE-away", "cmp-PHASE-alone"
-LED_BY_NOBODY: Final = "cmp-PHASE-nobody"
+LEADERLESS: Final = "cmp-PHASE-nobody"
 UNKNOWN: Final = "cmp-PHASE-unknown"
 STRANGE_ID: Final = UUID("77777777-7777-7777-7777-777777777777")
 LIMITED, PROBE = "cmp-PHASE-limited", "cmp-PHASE-probe"
@@ -34,14 +34,14 @@ _SALT, _SECRET = b"saltsaltsalt", b"s" * 32
 
 
 def delete(key: str, *names: str, version: int = 6, timeout: int = 15_000) -> Ask:
-    """By name, in the shape of the version."""
+    """A DeleteTopics by name, in the format of the version."""
     rows = [{"name": name, "topic_id": None} for name in names]
     values = {"topics": rows, "topic_names": names, "timeout": ms(timeout)}
     return Ask(f"delete {key}", DELETE, version, values)
 
 
 def deletions() -> Iterator[Ask]:
-    """Of what there is not, and of what there is."""
+    """Deletions of unknown and of existing topics."""
     for version in range(1, 7):
         yield delete(f"unknown v{version}", UNKNOWN, version=version)
     yield delete("bad names", "", ".", "a b")
@@ -80,14 +80,14 @@ def grow(
     validate: bool = False,
     timeout: int = 15_000,
 ) -> Ask:
-    """More partitions."""
+    """A CreatePartitions for one topic."""
     given = None if assignments is None else [{"broker_ids": ids} for ids in assignments]
     rows = [{"name": name, "count": count, "assignments": given}]
     return Ask(f"grow {key}", GROW, version, {"topics": rows, "timeout": ms(timeout), "validate_only": validate})
 
 
 def growth() -> Iterator[Ask]:
-    """Row L10 of scenarios.md, each case validated and in earnest, and more."""
+    """Row L10 of scenarios.md, each case with and without ``validate_only``, and further cases."""
     cases: dict[str, tuple[str, int, Sequence[Sequence[int]] | None]] = {
         "decrease": (ORDERS, 2, None),
         "to zero": (ORDERS, 0, None),
@@ -123,7 +123,7 @@ def growth() -> Iterator[Ask]:
         yield grow(f"v{version} done", f"cmp-PHASE-v{4 + version % 4}", 3, version=version)
     yield grow("by hand", ORDERS, 4, [[2, 1]])
     yield grow("timeout 0", ORDERS, 5, timeout=0)
-    yield grow("beside one without a leader", LED_BY_NOBODY, 2, [[1]], timeout=2_000)
+    yield grow("beside one without a leader", LEADERLESS, 2, [[1]], timeout=2_000)
     yield grow("timeout 0 validated", ORDERS, 9, timeout=0, validate=True)
     twice = [{"name": ORDERS, "count": count, "assignments": None} for count in (7, 8)]
     other = {"name": UNKNOWN, "count": 1, "assignments": None}
@@ -137,14 +137,14 @@ def growth() -> Iterator[Ask]:
 def elect(
     key: str, partitions: Mapping[str, Sequence[int]] | None, kind: int = 0, version: int = 2, timeout: int = 15_000
 ) -> Ask:
-    """Preferred (0) or unclean (1) leaders."""
+    """An ElectLeaders for preferred (0) or unclean (1) leaders."""
     rows = None if partitions is None else [{"topic": name, "partitions": ids} for name, ids in partitions.items()]
     values = {"election_type": kind, "topic_partitions": rows, "timeout": ms(timeout)}
     return Ask(f"elect {key}", ELECT, version, values)
 
 
 def elections() -> Iterator[Ask]:
-    """While everybody is there."""
+    """Elections while all brokers are live."""
     for version in range(3):
         yield elect(f"not needed v{version}", {ORDERS: [0, 1]}, version=version)
         yield elect(f"unknown v{version}", {UNKNOWN: [0], ORDERS: [99, -1]}, version=version)
@@ -161,7 +161,7 @@ def elections() -> Iterator[Ask]:
 
 
 def elections_while_away() -> Iterator[Ask]:
-    """While broker 3 is dead: -alone is on it only, -away 0 prefers it, -away 1 does not."""
+    """Elections while broker 3 is down: -alone is on it only, -away 0 prefers it, -away 1 does not."""
     yield elect("preferred dead", {ALONE: [0], AWAY: [0, 1]})
     yield elect("unclean without anybody", {ALONE: [0]}, 1)
     yield elect("unclean where somebody leads", {AWAY: [0, 1]}, 1)
@@ -183,7 +183,7 @@ def move(key: str, targets: Mapping[str, Sequence[int] | None], partition: int =
 
 
 def moves() -> Iterator[Ask]:
-    """Targets that there are, and that there are not."""
+    """Reassignments with valid and with invalid targets."""
     cases: dict[str, Sequence[int]] = {
         "empty": [],
         "duplicate": [1, 1],
@@ -230,14 +230,14 @@ def listed(key: str, partitions: Mapping[str, Sequence[int]]) -> Ask:
 
 
 def stuck_moves() -> Iterator[Ask]:
-    """The one that a throttle keeps under way."""
+    """The reassignment that a throttle keeps under way."""
     yield move("begin", {STUCK: [2]})
     yield move("begin again", {STUCK: [2]})
     yield listed("begun", {STUCK: [0]})
 
 
 def unstuck_moves() -> Iterator[Ask]:
-    """It comes to its end."""
+    """The end of the throttled reassignment."""
     yield move("cancel", {STUCK: None})
     yield move("cancel again", {STUCK: None})
     yield listed("cancelled", {STUCK: [0]})
@@ -261,13 +261,13 @@ def credential(
     salt: bytes = _SALT,
     salted: bytes = _SECRET,
 ) -> dict[str, object]:
-    """One to set."""
+    """A credential to set."""
     who = {"name": user, "mechanism": mechanism, "iterations": iterations}
     return {**who, "salt": salt, "salted_password": salted}
 
 
 def users() -> Iterator[Ask]:
-    """Credentials that may be, and that may not."""
+    """Valid and invalid credentials."""
     user = "cmp-PHASE-user"
     cases: dict[str, list[dict[str, object]]] = {
         "few iterations": [credential(iterations=4_095)],
@@ -301,7 +301,7 @@ def users() -> Iterator[Ask]:
 
 
 def features() -> Iterator[Ask]:
-    """There are none in this mode."""
+    """UpdateFeatures, of which ZooKeeper mode supports none."""
     cases: dict[str, list[tuple[str, int, int]]] = {
         "unknown": [("cmp.feature", 1, 1)],
         "no name": [("", 1, 1)],
@@ -328,7 +328,7 @@ def features() -> Iterator[Ask]:
 
 
 def ids_and_configs() -> Iterator[Ask]:
-    """Producer ids for brokers that are none, and configurations, which a broker answers in our stead."""
+    """Producer ids for unregistered brokers, and configurations, which controllerd relays to a broker."""
     for broker, epoch in [(1, 0), (77, 5), (-1, -1)]:
         yield Ask(f"ids {broker} {epoch}", PRODUCER_IDS, 0, {"broker_id": broker, "broker_epoch": epoch})
     cases: dict[str, tuple[int, str, str, str | None]] = {
@@ -350,7 +350,7 @@ def ids_and_configs() -> Iterator[Ask]:
 
 
 def limit(client: str) -> Ask:
-    """A quota of little more than a partition, of which it takes ten seconds to come back."""
+    """A quota of little more than one partition per ten seconds."""
     entity = [{"entity_type": "client-id", "entity_name": client}]
     ops = [{"key": "controller_mutation_rate", "value": 0.1, "remove": False}]
     values = {"entries": [{"entity": entity, "ops": ops}], "validate_only": False}
@@ -358,14 +358,14 @@ def limit(client: str) -> Ask:
 
 
 def probe(number: int) -> Ask:
-    """Refused as soon as the controller knows of the quotas."""
+    """A request that is refused as soon as the controller knows the quotas."""
     rows = [topic(f"cmp-PHASE-probe-{number}-{part}", 1, 1) for part in range(4)]
     values = {"topics": rows, "timeout": ms(5_000), "validate_only": False}
     return Ask(f"probe {number}", CREATE, 7, values, PROBE)
 
 
 def quotas() -> Iterator[Ask]:
-    """Row L12: what is refused, what is slowed down, and what is let through, once the bucket is empty."""
+    """Row L12: requests that are refused, throttled and accepted once the quota is exceeded."""
     plan = [
         _limited("strict at first", 7, topic("cmp-PHASE-q1", 5, 1)),
         _limited("strict", 7, topic("cmp-PHASE-q2"), topic("cmp-PHASE-q3", 3, 1)),
@@ -389,7 +389,7 @@ def _limited(key: str, version: int, *topics: Mapping[str, object], validate: bo
 
 
 def passive() -> Iterator[Ask]:
-    """Row L11, and the like of the other APIs: everything is refused by who does not lead."""
+    """Row L11, and the same for the other APIs: a node that is not the controller refuses every request."""
     row = [{"partition_index": 0, "replicas": [1]}]
     update = [{"feature": "cmp.feature", "max_version_level": 1, "upgrade_type": 1}]
     create = {"topics": [topic("cmp-PHASE-p"), topic("a b")], "timeout": ms(5_000), "validate_only": False}

@@ -1,4 +1,4 @@
-"""The requests in the order in which they are asked, in parts between which something happens to the cluster."""
+"""The requests in the order in which they are sent, in parts between which the test changes the cluster."""
 
 from typing import Final
 
@@ -16,12 +16,12 @@ PARTS: Final[dict[str, list[Ask]]] = {
         *others.users(),
         *others.features(),
         *others.ids_and_configs(),
-        *peers.from_strangers(),
+        *peers.with_wrong_identities(),
     ],
     LIMITS: [others.limit(others.LIMITED), others.limit(others.PROBE)],
     LAST: [*others.quotas(), *others.passive(), *peers.passive(), *others.deletions()],
     AWAY: list(others.elections_while_away()),
 }
-"""Before STUCK a throttle is set, before UNSTUCK it is of no use any more, after LIMITS the quotas are waited for, and
-before AWAY a broker is ended."""
+"""Before STUCK the test sets a throttle, which is needed until UNSTUCK. After LIMITS it waits for the quotas, and
+before AWAY it stops a broker."""
 EVERYTHING: Final = [ask for part in PARTS.values() for ask in part]

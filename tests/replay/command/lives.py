@@ -1,4 +1,4 @@
-"""The life of ``payments-7`` on brokers 3, 5 and 6, told record by record, with the wall clock in the test's hands."""
+"""The records of ``payments-7`` on brokers 3, 5 and 6, written one by one, with a wall clock that the test sets."""
 
 from pathlib import Path
 from typing import Final
@@ -98,7 +98,7 @@ def elected(leader: int, *isr: int, strategy: str = "Offline", unclean: bool = F
 
 
 def refused(reason: str) -> RefusedRecord:
-    """An election that found nobody."""
+    """An election without an eligible replica."""
     return RefusedRecord("election", ["payments"], [7], [reason])
 
 

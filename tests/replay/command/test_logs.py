@@ -1,4 +1,4 @@
-"""Finding and reading logs: no further back than needed, and honest about what could not be read."""
+"""Finding and reading logs: no further back than needed, and with a problem for each damage."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from tests.replay.command.lives import START, Life, led_by, moved, outage, writt
 UNPRIVILEGED: Final = (
     ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all") if os.geteuid() == 0 else ()
 )
-"""The superuser may read everything, unless he waives it."""
+"""The superuser may read every file unless these capabilities are dropped."""
 
 
 def two_terms() -> Life:
@@ -59,7 +59,7 @@ def test_a_folder_without_a_log_is_refused_with_what_is_expected(tmp_path: Path)
 
 
 @pytest.mark.parametrize("lines", [None, 1, 4])
-def test_what_was_written_is_read_whatever_the_segments(tmp_path: Path, lines: int | None) -> None:
+def test_written_records_are_read_whatever_the_segments(tmp_path: Path, lines: int | None) -> None:
     life = outage()
     log = written(life.log, tmp_path / "log", lines=lines)
     problems = Problems()
@@ -87,7 +87,7 @@ def test_a_moment_before_the_second_snapshot_needs_the_first(tmp_path: Path) -> 
     assert len(list(read_logs([log], Problems(), START - 60_000))) == len(life.log)
 
 
-def test_damage_is_left_out_and_told(tmp_path: Path) -> None:
+def test_damaged_lines_are_left_out_and_reported(tmp_path: Path) -> None:
     life = outage()
     log = written(life.log, tmp_path / "log")
     (segment,) = log.iterdir()
@@ -110,7 +110,7 @@ def test_a_torn_tail_is_no_problem(tmp_path: Path) -> None:
     assert list(problems.sentences()) == []
 
 
-def test_a_compressed_segment_that_is_cut_is_told(tmp_path: Path) -> None:
+def test_a_truncated_compressed_segment_is_reported(tmp_path: Path) -> None:
     life = outage()
     log = written(life.log, tmp_path / "log")
     (segment,) = log.iterdir()
@@ -122,7 +122,7 @@ def test_a_compressed_segment_that_is_cut_is_told(tmp_path: Path) -> None:
     assert list(problems.sentences())
 
 
-def test_records_that_are_missing_are_told(tmp_path: Path) -> None:
+def test_missing_records_are_reported(tmp_path: Path) -> None:
     life = outage()
     log = written(life.log, tmp_path / "log")
     (segment,) = log.iterdir()
@@ -135,7 +135,7 @@ def test_records_that_are_missing_are_told(tmp_path: Path) -> None:
     assert sentence.startswith("records missing: 3;")
 
 
-def test_records_that_a_gap_record_declares_are_told_by_it_alone(tmp_path: Path) -> None:
+def test_records_that_a_gap_record_declares_are_not_reported_as_missing(tmp_path: Path) -> None:
     life = outage()
     lost = life.log[4:8]
     at, _ = life.log[8]
@@ -146,7 +146,7 @@ def test_records_that_a_gap_record_declares_are_told_by_it_alone(tmp_path: Path)
     assert list(problems.sentences()) == []
 
 
-def test_logs_of_two_clusters_are_not_told_as_one(tmp_path: Path) -> None:
+def test_logs_of_two_clusters_are_not_read_as_one(tmp_path: Path) -> None:
     written(outage().log, tmp_path / "a")
     written([(replace(at, cluster="test"), record) for at, record in outage().log], tmp_path / "b")
 
@@ -184,14 +184,14 @@ def with_a_clock_that_jumped() -> Life:
     return life
 
 
-def test_a_clock_that_jumped_is_told_and_does_not_end_the_search(tmp_path: Path) -> None:
+def test_a_clock_that_jumped_is_reported_and_does_not_end_the_search(tmp_path: Path) -> None:
     log = written(with_a_clock_that_jumped().log, tmp_path / "log")
     problems = Problems()
-    story = read_history(TopicPartition("payments", 7), read_logs([log], problems), START)
+    found = read_history(TopicPartition("payments", 7), read_logs([log], problems), START)
 
-    assert explain(story, START).sentences[0].startswith("payments-7 had no leader at 2026-01-31T03:14:00.000Z: since")
+    assert explain(found, START).sentences[0].startswith("payments-7 had no leader at 2026-01-31T03:14:00.000Z: since")
     assert [sentence.partition(":")[0] for sentence in problems.sentences()] == [
         "the clock of node 2000000000 went 2 h 00 min ahead (or its host slept) at 2026-01-31T02",
         "the clock of node 2000000000 went 2 h 00 min back at 2026-01-31T04",
     ]
-    assert not problems.are_harm
+    assert not problems.is_incomplete

@@ -1,4 +1,4 @@
-"""The cluster at a moment as a document, and what differs between two of them."""
+"""The cluster at a moment as a document, and the differences between two documents."""
 
 from controllerd.record.records import BrokersRecord, DeletionRecord, QuarantineRecord
 from controllerd.record.travel import state_at
@@ -44,7 +44,7 @@ def test_a_moment_differs_from_itself_in_nothing() -> None:
     assert list(differences(state, state)) == []
 
 
-def test_what_an_outage_changed_is_listed_brokers_first() -> None:
+def test_changes_of_an_outage_are_listed_with_brokers_first() -> None:
     log = outage().log
     before, after = (document(state_at(log, time_ms=START + at)) for at in (-500_000, 0))
 
@@ -56,7 +56,7 @@ def test_what_an_outage_changed_is_listed_brokers_first() -> None:
     ]
 
 
-def test_what_came_and_went_is_listed_as_such() -> None:
+def test_created_and_deleted_partitions_are_listed_by_their_existence() -> None:
     life = Life()
     life.begin()
     before = document(state_at(life.log))

@@ -19,7 +19,7 @@ from controllerd.record.records import (
 )
 from controllerd.record.travel import Logged
 from replay.command.partition_history import read_history
-from replay.command.why import Explanation, explain, parse_partition
+from replay.command.why import PartitionExplanation, explain, parse_partition
 from tests.replay.command.lives import (
     START,
     Life,
@@ -36,7 +36,7 @@ from tests.replay.command.lives import (
 PAYMENTS_7 = TopicPartition("payments", 7)
 
 
-def asked(life: Life, second: float = 0, *, tp: TopicPartition = PAYMENTS_7) -> Explanation:
+def asked(life: Life, second: float = 0, *, tp: TopicPartition = PAYMENTS_7) -> PartitionExplanation:
     at_ms = START + int(second * 1000)
     return explain(read_history(tp, life.log, at_ms), at_ms)
 
@@ -45,7 +45,7 @@ def said(life: Life, second: float = 0) -> str:
     return "\n".join(asked(life, second).sentences)
 
 
-def test_an_outage_is_told_from_its_cause_to_its_end() -> None:
+def test_an_outage_is_explained_from_its_cause_to_its_end() -> None:
     assert asked(outage()).sentences == (
         (
             "payments-7 had no leader at 2026-01-31T03:14:00.000Z: for 64.8 s, from 2026-01-31T03:13:30.000Z to"
@@ -65,7 +65,7 @@ def test_an_outage_is_told_from_its_cause_to_its_end() -> None:
     )
 
 
-def test_its_places_in_the_log_are_told() -> None:
+def test_an_outage_has_its_places_in_the_log() -> None:
     explanation = asked(outage())
 
     assert explanation.window is not None
@@ -86,13 +86,16 @@ def test_an_outage_that_has_not_ended_lasts_to_the_end_of_the_log() -> None:
     life = outage()
     del life.log[-8:]
 
-    told = said(life)
-    assert "since 2026-01-31T03:13:30.000Z, and still none where the log ends (2026-01-31T03:13:30.000Z)." in told
-    assert "The log ends at 2026-01-31T03:13:30.000Z, before 2026-01-31T03:14:00.000Z: it was so at its end." in told
-    assert "payments-7 had no leader at 2026-01-31T03:13:30.000Z: since" in told
+    text = said(life)
+    assert "since 2026-01-31T03:13:30.000Z, and still none where the log ends (2026-01-31T03:13:30.000Z)." in text
+    assert (
+        "The log ends at 2026-01-31T03:13:30.000Z, before 2026-01-31T03:14:00.000Z: this is the state at its end."
+        in text
+    )
+    assert "payments-7 had no leader at 2026-01-31T03:13:30.000Z: since" in text
 
 
-def test_an_unclean_election_is_called_what_it_is() -> None:
+def test_an_unclean_election_is_called_unclean() -> None:
     life = outage()
     del life.log[-8:]
     life.event("TopicUncleanLeaderElectionEnable", elected(3, 3, unclean=True), led_by(3, 42, 3),
@@ -121,7 +124,7 @@ def test_each_way_to_lose_a_leader_has_its_name(cause: BrokersRecord | OfflineDi
     assert f"{sentence} 2026-01-31T03:13:50.000Z (event 2 SomeEvent)." in said(life)
 
 
-def test_a_leader_that_died_while_nobody_controlled_is_missed_by_the_next_term() -> None:
+def test_a_leader_that_died_between_two_terms_is_reported_by_the_next_term() -> None:
     life = Life()
     life.second = -600
     life.begin()
@@ -132,7 +135,7 @@ def test_a_leader_that_died_while_nobody_controlled_is_missed_by_the_next_term()
     assert "Broker 5, its leader, was not there when this term began" in said(life)
 
 
-def test_no_controller_in_its_term_is_said() -> None:
+def test_a_moment_without_a_controller_is_reported() -> None:
     life = Life()
     life.second = -600
     life.begin()
@@ -148,60 +151,62 @@ def test_no_controller_in_its_term_is_said() -> None:
 
 
 def killed_and_replaced(*, node: int) -> Life:
-    """The controller is killed 20 s before the moment, and 20 s after it somebody leads; broker 5 died before."""
+    """The controller is killed 20 s before the moment, and replaced 20 s after it; broker 5 died before."""
     life = outage()
     del life.log[-8:]
     life.second = -20
     life.event("TopicChange")
-    heir = Life(node=node, boot="heir")
-    heir.second = 20
-    heir.begin(13, live=(3, 6))
-    heir.second = 40
-    heir.event("BrokerChange", came(5), elected(5, 5), led_by(5, 42, 5), moved("OfflinePartition", "OnlinePartition"))
-    life.log += heir.log
+    successor = Life(node=node, boot="successor")
+    successor.second = 20
+    successor.begin(13, live=(3, 6))
+    successor.second = 40
+    successor.event(
+        "BrokerChange", came(5), elected(5, 5), led_by(5, 42, 5), moved("OfflinePartition", "OnlinePartition")
+    )
+    life.log += successor.log
     return life
 
 
 @pytest.mark.parametrize("node", [2_000_000_000, 2_000_000_001])
-def test_a_controller_that_was_killed_is_known_by_its_silence(node: int) -> None:
-    told = said(killed_and_replaced(node=node))
+def test_a_killed_controller_is_recognised_by_its_last_record(node: int) -> None:
+    text = said(killed_and_replaced(node=node))
 
-    assert f"Meanwhile: node {node} became the controller at 2026-01-31T03:14:20.000Z, epoch 13." in told
+    assert f"Meanwhile: node {node} became the controller at 2026-01-31T03:14:20.000Z, epoch 13." in text
     assert (
         "The controller of epoch 12, node 2000000000, wrote nothing after 2026-01-31T03:13:40.000Z and did not end its"
-        " term; the next word is of 2026-01-31T03:14:20.000Z: what happened in between is not in these logs."
-    ) in told
+        " term; the next record is of 2026-01-31T03:14:20.000Z: what happened in between is not in these logs."
+    ) in text
     assert "wrote nothing" not in said(killed_and_replaced(node=node), -25)
 
 
-def test_a_standby_that_was_killed_as_the_controller_does_not_know_how_it_went_on() -> None:
+def test_a_killed_controller_that_returns_as_a_standby_has_a_gap() -> None:
     life = outage()
     del life.log[-8:]
-    heir = Life(boot="heir")
-    heir.second = -5
-    heir.event("Startup", TermRecord("held", 0, -1, "controllerd 2000000001", "another one is the controller"))
-    heir.second = 5
-    heir.event("Startup")
-    life.log += heir.log
+    successor = Life(boot="successor")
+    successor.second = -5
+    successor.event("Startup", TermRecord("held", 0, -1, "controllerd 2000000001", "another one is the controller"))
+    successor.second = 5
+    successor.event("Startup")
+    life.log += successor.log
 
     assert "wrote nothing after 2026-01-31T03:13:30.000Z and did not end its term" in said(life)
 
 
-def test_a_term_that_was_ended_is_no_silence() -> None:
+def test_a_term_that_was_ended_has_no_gap() -> None:
     life = Life()
     life.second = -600
     life.begin()
     life.second = -60
     life.end()
-    heir = Life(node=2_000_000_001, boot="heir")
-    heir.second = 60
-    heir.begin(13)
-    life.log += heir.log
+    successor = Life(node=2_000_000_001, boot="successor")
+    successor.second = 60
+    successor.begin(13)
+    life.log += successor.log
 
     assert "wrote nothing" not in said(life)
 
 
-def test_what_is_said_again_and_again_hides_nothing() -> None:
+def test_repeated_records_are_counted_and_hide_no_others() -> None:
     life = outage()
     ending = life.log[-8:]
     del life.log[-8:]
@@ -211,12 +216,12 @@ def test_what_is_said_again_and_again_hides_nothing() -> None:
     life.event("AlterPartitionReassignments", ReassignmentRecord("begun", ["payments"], [7]))
     life.log += ending
 
-    told = said(life)
-    assert "Meanwhile: election refused: nobody is live (6 times)." in told
-    assert "Meanwhile: reassignment begun." in told
+    text = said(life)
+    assert "Meanwhile: election refused: nobody is live (6 times)." in text
+    assert "Meanwhile: reassignment begun." in text
 
 
-def test_a_leader_that_a_deletion_took_is_not_called_lost() -> None:
+def test_a_leader_removed_by_a_deletion_is_not_called_lost() -> None:
     life = Life()
     life.second = -60
     life.begin()
@@ -224,11 +229,11 @@ def test_a_leader_that_a_deletion_took_is_not_called_lost() -> None:
     queued = DeletionRecord(["payments"], ["queued"], [None])
     life.event("TopicDeletion", queued, moved("OnlinePartition", "OfflinePartition"))
 
-    told = said(life)
+    text = said(life)
     assert (
-        "The deletion of its topic took it from broker 5 at 2026-01-31T03:13:50.000Z (event 2 TopicDeletion)." in told
+        "The deletion of its topic took it from broker 5 at 2026-01-31T03:13:50.000Z (event 2 TopicDeletion)." in text
     )
-    assert "Its other replicas" not in told
+    assert "Its other replicas" not in text
 
 
 def test_a_leader_that_was_lost_in_a_gap_has_no_invented_moment() -> None:
@@ -243,13 +248,13 @@ def test_a_leader_that_was_lost_in_a_gap_has_no_invented_moment() -> None:
         AssignmentRecord(["payments"], [7], [[3, 5, 6]], [[]], [[]]), led_by(-1, 41, 5), SnapshotEnd(2, 1, 1),
     )  # fmt: skip
 
-    told = said(life)
-    assert "The snapshot of 2026-01-31T03:13:50.000Z shows it so; when broker 5 ceased to lead it is lost." in told
-    assert "17 records lost meanwhile (the disk was full)" in told
-    assert "left the cluster" not in told
+    text = said(life)
+    assert "The snapshot of 2026-01-31T03:13:50.000Z shows it so; when broker 5 ceased to lead it is lost." in text
+    assert "17 records lost meanwhile (the disk was full)" in text
+    assert "left the cluster" not in text
 
 
-def test_a_reassignment_that_is_stuck_and_replicas_behind_are_told_of_a_led_partition() -> None:
+def test_a_stuck_reassignment_and_lagging_replicas_of_a_led_partition_are_reported() -> None:
     life = Life()
     life.second = -600
     life.begin()
@@ -261,12 +266,12 @@ def test_a_reassignment_that_is_stuck_and_replicas_behind_are_told_of_a_led_part
     life.second = 10
     life.event("TopicChange")
 
-    told = said(life)
-    assert "It was being reassigned, adding 8, removing 6, since 2026-01-31T03:09:00.000Z." in told
-    assert "Its ISR was [5, 3] since 2026-01-31T03:10:40.000Z (event 3 AlterPartitionReceived), of the replicas" in told
+    text = said(life)
+    assert "It was being reassigned, adding 8, removing 6, since 2026-01-31T03:09:00.000Z." in text
+    assert "Its ISR was [5, 3] since 2026-01-31T03:10:40.000Z (event 3 AlterPartitionReceived), of the replicas" in text
 
 
-def test_the_log_of_a_standby_alone_does_not_pass_for_knowledge() -> None:
+def test_the_log_of_a_standby_alone_is_reported_as_such() -> None:
     life = Life()
     life.second = -60
     life.event("Startup", TermRecord("held", 0, -1, "controllerd 2000000000", "another one is the controller"))
@@ -288,13 +293,13 @@ def test_lost_records_are_a_doubt() -> None:
 
 
 def test_a_partition_that_was_led_has_its_leader_and_the_window_nearby() -> None:
-    told = said(outage(), 60)
+    text = said(outage(), 60)
 
-    assert "payments-7 was led by broker 5 at 2026-01-31T03:15:00.000Z: since 2026-01-31T03:14:34.800Z, leader" in told
+    assert "payments-7 was led by broker 5 at 2026-01-31T03:15:00.000Z: since 2026-01-31T03:14:34.800Z, leader" in text
     assert (
         "It had no leader from 2026-01-31T03:13:30.000Z to 2026-01-31T03:14:34.800Z, 25.2 s before that; ask for"
         " 2026-01-31T03:13:30.000Z to see why."
-    ) in told
+    ) in text
 
 
 def test_a_change_of_leaders_names_the_one_before() -> None:
@@ -307,7 +312,7 @@ def test_a_change_of_leaders_names_the_one_before() -> None:
     assert "Before, broker 5 led it, and left the cluster." in said(life)
 
 
-def test_a_deleted_partition_was_there_once() -> None:
+def test_a_deleted_partition_is_reported_with_its_deletion() -> None:
     life = outage()
     life.second = 300
     life.event("TopicDeletion", DeletionRecord(["payments"], ["queued"], [None]), forgotten())
@@ -318,7 +323,7 @@ def test_a_deleted_partition_was_there_once() -> None:
     )
 
 
-def test_a_window_that_the_deletion_ended_says_so() -> None:
+def test_an_outage_that_a_deletion_ended_names_the_deletion() -> None:
     life = outage()
     del life.log[-8:]
     life.event("TopicDeletion", forgotten())
@@ -336,24 +341,24 @@ def test_an_unknown_partition_never_was() -> None:
     )
 
 
-def test_of_a_number_that_never_was_it_is_told_which_there_are() -> None:
+def test_an_unknown_partition_number_is_answered_with_the_existing_ones() -> None:
     *_, last = asked(outage(), tp=TopicPartition("payments", 70)).sentences
 
     assert last == "Where the log ends, payments has one partition: 7."
 
 
-def test_a_moment_before_the_log_is_not_guessed_at() -> None:
+def test_a_moment_before_the_log_is_not_explained() -> None:
     assert said(outage(), -3600) == (
         "The log begins at 2026-01-31T02:59:00.000Z, after 2026-01-31T02:14:00.000Z:"
         " give it the segments before as well."
     )
 
 
-def test_an_empty_log_tells_nothing() -> None:
+def test_an_empty_log_is_reported_as_empty() -> None:
     assert said(Life()) == "The log is empty."
 
 
-def test_a_partition_in_creation_has_not_lost_anything() -> None:
+def test_a_partition_in_creation_has_lost_no_leader() -> None:
     life = Life()
     life.second = -60
     life.begin()
@@ -377,7 +382,7 @@ def test_reading_stops_where_the_answer_is_known() -> None:
     assert explain(read_history(PAYMENTS_7, bounded(), at_ms), at_ms).leader is None
 
 
-def test_a_broker_that_came_elsewhere_is_not_called_back() -> None:
+def test_a_broker_that_returns_is_named_as_the_end_of_the_outage() -> None:
     life = outage()
     del life.log[-8:]
     life.event("BrokerChange", came(6), elected(6, 6), led_by(6, 42, 6), moved("OfflinePartition", "OnlinePartition"))
@@ -390,10 +395,10 @@ def test_a_partition_is_split_at_its_last_dash() -> None:
 
 
 @pytest.mark.parametrize("text", ["payments", "payments-", "-7", "payments-x", ""])
-def test_what_is_no_partition_is_refused(text: str) -> None:
+def test_an_invalid_partition_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write TOPIC-PARTITION"):
         parse_partition(text)
 
 
-def test_the_moments_of_these_tests_are_what_they_seem() -> None:
+def test_the_start_of_these_tests_is_the_moment_of_its_comment() -> None:
     assert parse_moment("2026-01-31T03:14:00Z") == START

@@ -1,4 +1,4 @@
-"""Facts lead to the same picture of the cluster as the records that they were made of."""
+"""Facts fold to the same cluster state as the records that they were made of."""
 
 from dataclasses import replace
 from typing import Final
@@ -32,7 +32,7 @@ def facts_of(log: Log) -> Columns:
 
 
 def folded(log: Log) -> ClusterState:
-    """What a log leads to."""
+    """The cluster state after the records of a log."""
     state = ClusterState()
     for envelope, record in log:
         apply(state, envelope, record)
@@ -46,7 +46,7 @@ def part(columns: Columns, start: int, stop: int | None) -> Columns:
 
 @settings(deadline=None)
 @given(st.lists(MUTATIONS, max_size=40), st.integers(0, 80))
-def test_facts_fold_to_what_their_records_fold_to_wherever_they_are_cut(
+def test_facts_fold_to_the_state_of_their_records_wherever_they_are_cut(
     mutations: list[tuple[str, ...]], cut: int
 ) -> None:
     context = ControllerContext()
@@ -77,7 +77,7 @@ def test_records_that_a_fold_needs_come_back_as_they_were() -> None:
     assert len(wanted) >= 14
 
 
-def test_facts_of_a_gap_leave_a_picture_that_is_not_whole() -> None:
+def test_facts_of_a_gap_leave_a_state_that_is_not_whole() -> None:
     log = log_of([*(record for _, record in good_log()), GapRecord(3, 90, 92, "disk full")])
     assert folded(good_log()).is_whole
     assert not folded(list(assemble(facts_of(log)))).is_whole
@@ -93,7 +93,7 @@ def test_the_envelope_comes_back_with_its_record() -> None:
     assert len(found) > 5
 
 
-def test_of_no_facts_nothing_comes() -> None:
+def test_no_facts_assemble_to_no_record() -> None:
     assert list(assemble({"cluster": [], "seq": [], "node": [], "boot": []})) == []
 
 

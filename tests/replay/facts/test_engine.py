@@ -1,4 +1,4 @@
-"""The rows of a table are what was put in, however they are kept."""
+"""A table gives back the rows that were put in, however they are stored."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def numbered(count: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("count", [0, 1, CHUNK, 2 * CHUNK + 1])
-def test_they_are_given_back_in_order_and_counted(count: int) -> None:
+def test_rows_are_given_back_in_order_and_counted(count: int) -> None:
     rows = Rows(numbered(count))
 
     assert list(rows) == numbered(count)
@@ -26,7 +26,7 @@ def test_values_with_the_names_of_their_columns_are_the_same_rows() -> None:
     assert Rows.of(["cluster", "partition"], chunks) == [{"cluster": "c", "partition": number} for number in range(3)]
 
 
-def test_some_of_them_are_found_by_their_places() -> None:
+def test_rows_are_found_by_their_places() -> None:
     rows = Rows(numbered(3))
 
     assert (rows[0]["partition"], rows[-1]["partition"], rows[1:]) == (0, 2, numbered(3)[1:])
@@ -34,13 +34,13 @@ def test_some_of_them_are_found_by_their_places() -> None:
         rows[3]
 
 
-def test_they_differ_from_other_rows() -> None:
+def test_rows_differ_from_other_rows() -> None:
     assert Rows(numbered(2)) != numbered(3)
     assert Rows(numbered(2)) != "rows"
     assert Rows() == []
 
 
-def test_what_was_left_out_shows() -> None:
+def test_the_number_of_rows_left_out_is_shown() -> None:
     assert repr(Rows([{"topic": "t"}], left_out=4)) == "Rows([{'topic': 't'}], left_out=4)"
 
 

@@ -1,4 +1,4 @@
-"""One fact per record, or one per partition; nothing of a record is lost that a query asks for."""
+"""One fact per record, or one per partition; no value of a record that a query needs is lost."""
 
 import json
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_the_hash_of_a_line_stands_on_its_first_row_alone() -> None:
     assert "hash" not in second
 
 
-def test_columns_that_others_have_are_null() -> None:
+def test_columns_of_other_kinds_are_null() -> None:
     [decision, forgotten, again] = rows_of(
         DecisionRecord("offline", ["a"], [0], [2], [[2]], [True]),
         TopicsForgotten(["b"]),
@@ -77,7 +77,7 @@ def test_columns_that_others_have_are_null() -> None:
     assert (again["name"], again["topic"], again["leader"], again["unclean"]) == ("preferred", "c", 3, False)
 
 
-def test_brokers_are_a_row_each_with_what_became_of_them() -> None:
+def test_brokers_are_a_row_each_with_their_state_afterwards() -> None:
     rows = rows_of(BrokersRecord([BrokerRow(1, 77, ["P=PLAINTEXT://h:9092"], "r")], [2], [3]))
     assert [(row["broker"], row["after"], row.get("zxid")) for row in rows] == [
         (1, "live", 77),
@@ -111,7 +111,7 @@ def test_a_record_without_rows_has_a_fact_all_the_same(record: Record) -> None:
 
 
 @pytest.mark.parametrize("record", [OfflineDirsRecord(4, [], []), PendingDeletionsRecord(4, [], [], [])])
-def test_a_broker_that_nothing_is_left_of_is_named(record: Record) -> None:
+def test_a_broker_without_partitions_is_named(record: Record) -> None:
     [row] = rows_of(record)
     assert (row["broker"], row.get("topic")) == (4, None)
 
@@ -128,7 +128,7 @@ def test_the_beginning_of_a_term_counts_to_its_term() -> None:
     assert held["epoch"] == 7
 
 
-def test_a_kind_that_nobody_knows_is_told() -> None:
+def test_an_unknown_kind_has_a_fact_with_its_name() -> None:
     [row] = rows_of(UnknownRecord("weather"))
     assert (row["kind"], row["name"]) == ("unknown_kind", "weather")
 

@@ -1,4 +1,4 @@
-"""Every line of a segment becomes facts; what cannot be read becomes facts that say so."""
+"""Every line of a segment becomes facts; damage becomes facts that describe it."""
 
 import json
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def test_the_rows_of_a_record_stay_in_one_batch(tmp_path: Path) -> None:
     assert [batch.num_rows for batch in batches] == [3, 3, 3]
 
 
-def test_a_damaged_line_is_told_with_its_place_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_damaged_line_is_a_fact_with_its_place_and_the_rest_is_read(tmp_path: Path) -> None:
     lines = lines_of(alarms(3))
     lines[1] = b'{"v":1,"kind"\n'
     rows = rows_of(read_facts(write_segment(tmp_path, lines), "segment"))
@@ -69,33 +69,33 @@ def test_a_damaged_line_is_told_with_its_place_and_the_rest_is_read(tmp_path: Pa
     assert (rows[1]["cluster"], rows[1]["boot"], rows[1]["date"]) == ("cluster", "boot", "2023-11-14")
 
 
-def test_a_torn_tail_is_told(tmp_path: Path) -> None:
+def test_a_torn_tail_is_a_fact(tmp_path: Path) -> None:
     *whole, last = lines_of(alarms(2))
     rows = rows_of(read_facts(write_segment(tmp_path, [*whole, last[:30]]), "segment"))
     assert [(row["kind"], row["line"]) for row in rows] == [("alarm", 1), ("torn_tail", 2)]
     assert rows[1]["reason"] == "30 bytes without an end"
 
 
-def test_compression_that_was_cut_off_is_told(tmp_path: Path) -> None:
+def test_truncated_compression_is_a_damage(tmp_path: Path) -> None:
     path = compress(write_segment(tmp_path, lines_of(alarms(20_000))))
     path.write_bytes(path.read_bytes()[:-1000])
     rows = rows_of(read_facts(path, "segment"))
     assert "damaged" in {row["kind"] for row in rows}
 
 
-def test_a_file_of_nothing_but_noise_is_one_damage_after_the_other(tmp_path: Path) -> None:
+def test_every_line_of_noise_is_a_damage(tmp_path: Path) -> None:
     rows = rows_of(read_facts(write_segment(tmp_path, [b"\x00\xff\n", b"{}\n"]), "segment"))
     assert [(row["kind"], row["cluster"], row["date"]) for row in rows] == [("damaged", None, "1970-01-01")] * 2
 
 
-def test_a_kind_that_is_not_known_is_told_by_name(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_a_fact_with_its_name(tmp_path: Path) -> None:
     [line] = lines_of(alarms(1))
     path = write_segment(tmp_path, [line.replace(b'"kind":"alarm"', b'"kind":"weather"')])
     [row] = rows_of(read_facts(path, "segment"))
     assert (row["kind"], row["name"], row["seq"]) == ("unknown_kind", "weather", 1)
 
 
-def test_lines_of_a_newer_schema_are_read_as_ours_and_counted_once(tmp_path: Path) -> None:
+def test_lines_of_a_newer_schema_are_read_as_the_current_one_and_counted_once(tmp_path: Path) -> None:
     lines = [line.replace(b'{"v":1', b'{"v":3') if number in (2, 3) else line
              for number, line in enumerate(lines_of(alarms(5)), 1)]  # fmt: skip
     rows = rows_of(read_facts(write_segment(tmp_path, lines), "segment", rows=1))

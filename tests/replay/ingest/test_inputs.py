@@ -1,4 +1,4 @@
-"""What is found where an operator points, and what he is told where nothing is."""
+"""The logs that a path names, and the refusal where it names none."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.replay.local.logs import lines_of, write_segment
 
 
 def names_of(*places: str | Path, log_format: str | None = None) -> list[tuple[str, str]]:
-    """File names and formats of what is found."""
+    """The names and formats of the files that are found."""
     return [(source.path.name, source.format) for source in find_sources([str(p) for p in places], log_format)]
 
 
@@ -81,7 +81,7 @@ def test_standard_input_has_to_be_a_file() -> None:
         names_of("-")
 
 
-def test_a_segment_by_another_name_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_segment_by_another_name_is_known_by_its_content(tmp_path: Path) -> None:
     path = segment(tmp_path).rename(tmp_path / "copy.txt")
     assert names_of(path) == [("copy.txt", "audit")]
     other = compress(segment(tmp_path)).rename(tmp_path / "copy.bin")
@@ -107,7 +107,7 @@ def test_a_format_may_be_named(tmp_path: Path) -> None:
         ("full", r"found 5 file\(s\) of other kinds \(0\.txt, 1\.txt, 2\.txt, \.\.\.\)"),
     ],
 )
-def test_a_refusal_says_what_is_there_and_what_to_do(tmp_path: Path, place: str, says: str) -> None:
+def test_a_refusal_names_the_files_found_and_gives_advice(tmp_path: Path, place: str, says: str) -> None:
     (tmp_path / "other.txt").write_text("hello\n")
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()
@@ -127,6 +127,6 @@ def test_a_format_that_does_not_exist_is_refused(tmp_path: Path) -> None:
         names_of(tmp_path, log_format="xml")
 
 
-def test_nothing_named_is_refused() -> None:
+def test_no_path_is_refused() -> None:
     with pytest.raises(ReplayError, match="nothing to read"):
         find_sources([])

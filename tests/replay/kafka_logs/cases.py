@@ -29,7 +29,7 @@ def said(second: float, body: str, *, node: int = 1) -> str:
     return line(second, f"[Controller id={node}] {body}", CONTROLLER)
 
 
-def heard(second: float, *, node: int, epoch: int = 5) -> str:
+def stopped_fetchers(second: float, *, node: int, epoch: int = 5) -> str:
     """A broker's line that names the controller's epoch, as there is one before every leader."""
     body = (
         f"Stopped fetchers as part of LeaderAndIsr request correlationId 1 from controller 1 epoch {epoch} as part of"
@@ -94,7 +94,7 @@ def _value(row: Row, name: str) -> object:
 
 
 def data(row: Row) -> dict[str, object]:
-    """What has no column."""
+    """The values of a row that have no column."""
     found = json.loads(str(row["data"]))
     assert isinstance(found, dict)
     return found

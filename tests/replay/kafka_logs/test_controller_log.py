@@ -43,7 +43,7 @@ def test_brokers_come_go_and_bounce() -> None:
     ]
 
 
-def test_the_brokers_that_a_controller_begins_with_are_told_with_their_epochs() -> None:
+def test_the_first_brokers_of_a_controller_are_read_with_their_epochs() -> None:
     assert rows("Currently active brokers in the cluster: Set(2, 3)") == [{"kind": ACTIVE, "isr": [2, 3]}]
     assert [
         (row["broker"], row["zxid"]) for row in rows("Initialized broker epochs cache: HashMap(2 -> 25, 3 -> 31)")
@@ -53,7 +53,7 @@ def test_the_brokers_that_a_controller_begins_with_are_told_with_their_epochs() 
     ]
 
 
-def test_a_controlled_shutdown_is_told() -> None:
+def test_a_controlled_shutdown_is_read() -> None:
     shutting_down, strategy = rows("Shutting down broker 3")
 
     assert (shutting_down["kind"], shutting_down["after"]) == ("brokers", "shutting_down")
@@ -71,7 +71,7 @@ def test_a_controlled_shutdown_is_told() -> None:
     ],
     ids=["2.6", "2.8 to 3.9"],
 )
-def test_new_topics_are_told_with_their_assignments(assignments: str, topic_id: str | None) -> None:
+def test_new_topics_are_read_with_their_assignments(assignments: str, topic_id: str | None) -> None:
     topic, first, second = rows(
         f"New topics: [Set(b.c)], deleted topics: [HashSet()], new partition replica assignment [{assignments}]"
     )
@@ -81,7 +81,7 @@ def test_new_topics_are_told_with_their_assignments(assignments: str, topic_id: 
     assert (second["partition"], second["adding"], second["removing"]) == (1, [3], [2])
 
 
-def test_topics_that_are_gone_and_partitions_that_are_added_are_told() -> None:
+def test_deleted_topics_and_added_partitions_are_read() -> None:
     gone = rows("New topics: [Set()], deleted topics: [Set(a, b-1)], new partition replica assignment [Map()]")
     added = rows(f"New partitions to be added Map(b-1-6 -> {SETTLED})")
 
@@ -89,7 +89,7 @@ def test_topics_that_are_gone_and_partitions_that_are_added_are_told() -> None:
     assert [(row["kind"], row["topic"], row["partition"]) for row in added] == [("assignment", "b-1", 6)]
 
 
-def test_a_deletion_is_told_step_by_step() -> None:
+def test_a_deletion_is_read_step_by_step() -> None:
     prefix = "[Topic Deletion Manager 2] "
 
     assert [(r["topic"], r["after"]) for r in rows("Starting topic deletion for topics a,b-1")] == [
@@ -104,7 +104,7 @@ def test_a_deletion_is_told_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(("kind", "strategy"), [("PREFERRED", "Preferred"), ("UNCLEAN", "Offline")])
-def test_elections_that_are_asked_for_are_told(kind: str, strategy: str) -> None:
+def test_requested_elections_are_read(kind: str, strategy: str) -> None:
     found = rows(
         f"Starting replica leader election ({kind}) for partitions a-0,b-1-5 triggered by AdminClientTriggered"
     )
@@ -115,13 +115,13 @@ def test_elections_that_are_asked_for_are_told(kind: str, strategy: str) -> None
     ]
 
 
-def test_a_preferred_election_that_failed_is_told() -> None:
+def test_a_failed_preferred_election_is_read() -> None:
     (row,) = rows("Partition a-0 failed to complete preferred replica leader election to 1. Leader is still 2")
 
     assert (row["kind"], row["topic"], row["reason"]) == ("refused", "a", "the leader is still 2")
 
 
-def test_a_reassignment_is_told_step_by_step() -> None:
+def test_a_reassignment_is_read_step_by_step() -> None:
     (moving,) = rows(f"Updating assignment of partition b-1-0 from {SETTLED} to {ASSIGNED}")
     (caught_up,) = rows(
         "Target replicas ArrayBuffer(3, 1) have all caught up with the leader for reassigning partition b-1-0"
@@ -138,13 +138,13 @@ def test_a_reassignment_is_told_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(("end", "version"), [("", None), (", zkVersion=9", 9)], ids=["2.6", "3.1 to 3.9"])
-def test_a_leader_epoch_that_is_raised_is_told(end: str, version: int | None) -> None:
+def test_a_raised_leader_epoch_is_read(end: str, version: int | None) -> None:
     (row,) = rows(f"Updated leader epoch for partition b-1-0 to 7{end}")
 
     assert row == {"kind": BUMPED, "topic": "b-1", "partition": 0, "leader_epoch": 7, "partition_epoch": version}
 
 
-def test_isrs_that_brokers_change_are_told() -> None:
+def test_isr_changes_of_brokers_are_read() -> None:
     (row,) = rows(f"ISR for partition b-1-0 updated to {ISR_3_9}.")
 
     assert (row["kind"], row["topic"], row["isr"], row["partition_epoch"]) == ("leadership", "b-1", [1], 9)
@@ -174,20 +174,20 @@ def test_lists_of_leaderships_and_states_are_read() -> None:
         "Rejecting AlterPartition request from node 3 for b-1-0 because it specified ineligible replicas 1",
     ],
 )
-def test_isrs_that_were_not_changed_are_told(body: str) -> None:
+def test_refused_isr_changes_are_read(body: str) -> None:
     (row,) = rows(body)
 
     assert (row["kind"], row["name"], row["topic"], row["partition"]) == ("refused", "AlterPartition", "b-1", 0)
 
 
 @pytest.mark.parametrize("api", ["AlterPartition", "AlterIsr"])
-def test_requests_of_brokers_that_are_not_known_are_told(api: str) -> None:
+def test_requests_of_unknown_brokers_are_read(api: str) -> None:
     (row,) = rows(f"Ignoring {api} due to unknown broker 7")
 
     assert (row["kind"], row["name"], row["broker"]) == ("refused", api, 7)
 
 
-def test_what_went_wrong_is_told_with_its_cause() -> None:
+def test_errors_are_read_with_their_cause() -> None:
     (row,) = rows("Error processing event BrokerChange", cause="java.lang.IllegalStateException: no")
     (moved,) = rows(
         "Controller moved to another broker when processing BrokerChange.", cause="x.ControllerMovedException"
@@ -209,9 +209,9 @@ def test_what_went_wrong_is_told_with_its_cause() -> None:
         "[Topic Deletion Manager 2] Handling deletion for topics a",
     ],
 )
-def test_what_says_nothing_new_is_known(message: str) -> None:
+def test_lines_without_a_fact_have_the_verdict_known(message: str) -> None:
     assert read_message(message, LOGGER).verdict == "known"
 
 
-def test_a_line_that_nobody_knows_is_unknown() -> None:
+def test_an_unknown_line_has_the_verdict_unknown() -> None:
     assert read_message("[Controller id=2] Quite something else", LOGGER).verdict == "unknown"

@@ -1,4 +1,4 @@
-"""What the files tell together: who lost leaders when, terms, elections, reassignments, deletions."""
+"""Facts derived from all files together: offline partitions, terms, elections, reassignments, deletions."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from tests.replay.kafka_logs.cases import (
     data,
     elected,
     facts,
-    heard,
     leads,
     line,
     of,
     said,
     shrunk,
+    stopped_fetchers,
     won,
 )
 
@@ -26,7 +26,7 @@ HOME = "ReplicaAssignment(replicas=1,2, addingReplicas=, removingReplicas=)"
 AWAY = "ReplicaAssignment(replicas=4,1, addingReplicas=, removingReplicas=)"
 
 
-def test_a_broker_that_is_gone_takes_the_leaders_of_its_partitions_away(tmp_path: Path) -> None:
+def test_a_dead_broker_takes_its_partitions_offline(tmp_path: Path) -> None:
     state = ONLINE + changed(10.5, elected("a-0", 3, [3], 1))
 
     rows = facts(tmp_path, {"state-change.log": state, "controller.log": brokers(10, deleted="2")})
@@ -67,7 +67,7 @@ def test_a_partition_that_turns_out_to_be_offline_was_so_since_the_last_loss(tmp
     ]
 
 
-def test_a_new_controller_finds_who_died_with_the_old_one(tmp_path: Path) -> None:
+def test_a_new_controller_finds_the_broker_that_died_with_the_old_one(tmp_path: Path) -> None:
     logs = {
         "one/state-change.log": ONLINE,
         "one/controller.log": won(0.5, 5) + said(0.6, "Currently active brokers in the cluster: Set(1, 2, 3)"),
@@ -87,7 +87,7 @@ def test_a_new_controller_finds_who_died_with_the_old_one(tmp_path: Path) -> Non
     assert of(rows, "event_end", "name", "took_us", "node") == [("Startup", 400_000, 3)]
 
 
-def test_a_failed_log_directory_takes_leaders_away(tmp_path: Path) -> None:
+def test_a_failed_log_directory_takes_its_partitions_offline(tmp_path: Path) -> None:
     marked = line(10, "[Controller id=1] Mark replicas a-0,b-0 on broker 3 as offline", "state.change.logger")
 
     rows = facts(tmp_path, {"state-change.log": ONLINE + marked})
@@ -230,7 +230,7 @@ def test_a_deletion_is_no_window_and_ends_with_the_topic(tmp_path: Path) -> None
     assert of(rows, "topics_forgotten", "topic") == [("b",)]
 
 
-def test_elections_are_named_by_what_asked_for_them(tmp_path: Path) -> None:
+def test_elections_are_named_by_their_trigger(tmp_path: Path) -> None:
     controller = (
         said(10, "Starting replica leader election (PREFERRED) for partitions a-0 triggered by ZkTriggered")
         + said(20, "Shutting down broker 3")
@@ -260,11 +260,13 @@ def test_a_leader_epoch_that_was_raised_is_a_leadership(tmp_path: Path) -> None:
     assert of(rows, "leadership", "leader", "leader_epoch", "partition_epoch", "isr")[2:] == [(2, 1, 7, [2, 3])]
 
 
-def test_brokers_tell_when_they_lead_and_how_far_their_clocks_are_apart(tmp_path: Path) -> None:
+def test_lines_of_brokers_give_the_moment_of_leadership_and_the_clock_skew(tmp_path: Path) -> None:
     logs = {
         "one/state-change.log": ONLINE + changed(20, elected("a-0", 3, [3], 1, "OnlinePartition")),
-        "two/state-change.log": heard(1.2, node=2) + leads(1.25, "a-0", 0, node=2),
-        "three/state-change.log": heard(0.3, node=3) + leads(0.4, "b-0", 0, node=3) + leads(19.5, "a-0", 1, node=3),
+        "two/state-change.log": stopped_fetchers(1.2, node=2) + leads(1.25, "a-0", 0, node=2),
+        "three/state-change.log": stopped_fetchers(0.3, node=3)
+        + leads(0.4, "b-0", 0, node=3)
+        + leads(19.5, "a-0", 1, node=3),
     }
 
     rows = facts(tmp_path, logs)
@@ -278,7 +280,7 @@ def test_brokers_tell_when_they_lead_and_how_far_their_clocks_are_apart(tmp_path
     assert "at least 600 ms behind" in str(of(rows, "clock_skew", "reason")[1][0])
 
 
-def test_a_leader_that_is_told_with_a_later_change_leads_from_then_on(tmp_path: Path) -> None:
+def test_a_leader_that_is_sent_with_a_later_change_leads_from_then_on(tmp_path: Path) -> None:
     state = (
         ONLINE
         + changed(10.1, elected("a-0", 3, [3, 4], 1))
@@ -288,8 +290,8 @@ def test_a_leader_that_is_told_with_a_later_change_leads_from_then_on(tmp_path: 
     logs = {
         "one/controller.log": brokers(10, deleted="2,4"),
         "one/state-change.log": state,
-        "three/state-change.log": heard(0.1, node=3) + leads(10.5, "a-0", 2, node=3),
-        "four/state-change.log": heard(0.1, node=4) + leads(10.6, "b-0", 2, node=4),
+        "three/state-change.log": stopped_fetchers(0.1, node=3) + leads(10.5, "a-0", 2, node=3),
+        "four/state-change.log": stopped_fetchers(0.1, node=4) + leads(10.6, "b-0", 2, node=4),
     }
 
     rows = facts(tmp_path, logs)

@@ -1,4 +1,4 @@
-"""Layouts: every conversion that brokers are configured with, and a clear word about those that nobody knows."""
+"""Layouts: every conversion that brokers are configured with, and a clear refusal of unknown ones."""
 
 import re
 

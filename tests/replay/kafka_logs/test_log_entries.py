@@ -108,7 +108,7 @@ def test_unknown_lines_are_counted_and_the_first_ones_are_listed() -> None:
     assert "Quite something else, 0" in str(data(rows[0])["text"])
 
 
-def test_a_packed_file_is_read_and_one_that_is_cut_short_says_so(tmp_path: Path) -> None:
+def test_a_compressed_file_is_read_and_a_truncated_one_has_a_damage(tmp_path: Path) -> None:
     whole = gzip.compress("".join(changed(1, elected(f"a-{n}", 2, [2], 4)) for n in range(500)).encode())
     path = tmp_path / "state-change.log.2026-01-31-03.gz"
     path.write_bytes(whole)
@@ -125,7 +125,7 @@ def test_an_empty_file_gives_nothing_but_its_count() -> None:
     assert counts(raw("")) == {}
 
 
-def test_a_file_that_is_no_log_is_refused_and_how_to_go_on_is_said() -> None:
+def test_a_file_that_is_no_log_is_refused_with_advice() -> None:
     with pytest.raises(
         ReplayError, match=r"state-change.log has a known layout: give the ConversionPattern.*'03:14 x'"
     ):

@@ -1,7 +1,7 @@
 """A piece of the logs of a real cluster: three brokers of 3.9 under Kafka's own controller, two of which were killed.
 
 A topic was deleted and two partitions were reassigned in between. The windows are those that ZooKeeper's transaction
-log of the same run tells.
+log of the same run has.
 """
 
 from pathlib import Path
@@ -46,11 +46,11 @@ def test_a_log_of_kafka_is_known_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["kafkaServer-gc.log", "kafka-request.log", "log-cleaner.log", "audit.jsonl", "a.log"])
-def test_a_file_with_nothing_to_learn_from_is_none(name: str) -> None:
+def test_a_file_without_facts_is_no_kafka_log(name: str) -> None:
     assert not is_kafka_log(name)
 
 
-def test_every_line_is_understood() -> None:
+def test_every_line_is_known() -> None:
     rows = list(read_logs(FILES))
 
     assert len(FILES) == 6
@@ -59,7 +59,7 @@ def test_every_line_is_understood() -> None:
     assert len(rows) > 300
 
 
-def test_the_windows_are_those_of_zookeeper() -> None:
+def test_the_windows_agree_with_zookeeper() -> None:
     rows = list(read_logs(FILES))
 
     found: dict[tuple[object, object], list[list[int]]] = {}
@@ -81,7 +81,7 @@ def test_the_windows_are_those_of_zookeeper() -> None:
     assert all(-ROUNDING_MS <= end - true_end <= WRITTEN_MS for (_, end), (_, true_end) in pairs)
 
 
-def test_terms_reassignments_and_deletions_are_told() -> None:
+def test_terms_reassignments_and_deletions_are_read() -> None:
     rows = list(read_logs(FILES))
 
     assert of(rows, "term", "epoch", "node", "name") == [(1, 2, "elected"), (2, 3, "elected")]

@@ -39,12 +39,12 @@ LEADERSHIPS = {
 
 
 @pytest.mark.parametrize("version", LEADERSHIPS)
-def test_an_election_tells_leader_epochs_and_isr(version: str) -> None:
+def test_an_election_is_read_with_leader_epochs_and_isr(version: str) -> None:
     body = f"Changed partition {TOPIC}-3 from OfflinePartition to OnlinePartition with state {LEADERSHIPS[version]}"
 
     found = controller(body)
 
-    assert (found.node, found.epoch, found.heard, found.is_broker) == (2, 12, 12, False)
+    assert (found.node, found.epoch, found.newest_epoch, found.is_broker) == (2, 12, 12, False)
     assert only(found) == {
         "kind": "leadership",
         "topic": TOPIC,
@@ -60,7 +60,7 @@ def test_an_election_tells_leader_epochs_and_isr(version: str) -> None:
     }
 
 
-def test_a_new_partition_tells_its_assignment() -> None:
+def test_a_new_partition_is_read_with_its_assignment() -> None:
     body = f"Changed partition {TOPIC}-3 state from NonExistentPartition to NewPartition with assigned replicas 1,2,3"
 
     assignment, state = controller(body).rows
@@ -85,7 +85,7 @@ SHRUNK = {
 
 
 @pytest.mark.parametrize("version", SHRUNK)
-def test_a_replica_that_goes_offline_tells_who_is_left(version: str) -> None:
+def test_an_offline_replica_is_read_with_the_isr_that_is_left(version: str) -> None:
     text, partition_epoch, recovery = SHRUNK[version]
     end = "after removing replica 1 from the ISR as part of transition to OfflineReplica"
 
@@ -96,7 +96,7 @@ def test_a_replica_that_goes_offline_tells_who_is_left(version: str) -> None:
     assert row["reason"] == "replica 1 went offline"
 
 
-def test_a_failed_election_tells_why() -> None:
+def test_a_failed_election_is_read_with_its_reason() -> None:
     cause = "kafka.common.StateChangeFailedException: Failed to elect leader for partition a-0 under strategy Offline"
 
     row = only(
@@ -110,7 +110,7 @@ def test_a_failed_election_tells_why() -> None:
     assert (row["kind"], row["topic"], row["before"], row["reason"]) == ("refused", TOPIC, "OfflinePartition", cause)
 
 
-def test_a_failed_change_of_a_replica_tells_which() -> None:
+def test_a_failed_replica_state_change_is_read_with_its_replica() -> None:
     body = f"Controller 2 epoch 12 initiated state change of replica 5 for partition {TOPIC}-3 from A to B failed"
 
     row = only(controller(body))
@@ -142,7 +142,7 @@ def test_a_failed_change_of_a_replica_tells_which() -> None:
         ),
     ],
 )
-def test_requests_tell_how_many_partitions_went_where(
+def test_requests_are_read_with_their_partitions_and_brokers(
     body: str, api: str, brokers: list[int], more: dict[str, object]
 ) -> None:
     request, *sent = controller(body).rows
@@ -152,11 +152,11 @@ def test_requests_tell_how_many_partitions_went_where(
     assert [row["broker"] for row in sent] == brokers
 
 
-def test_a_request_to_no_broker_is_none() -> None:
+def test_a_request_to_no_broker_gives_no_fact() -> None:
     assert controller("Sending UpdateMetadata request to brokers HashSet() for 7 partitions").verdict == "known"
 
 
-def test_a_reassignment_tells_its_leadership_and_its_assignment() -> None:
+def test_a_reassignment_is_read_with_its_leadership_and_its_assignment() -> None:
     leadership, assignment = controller(
         "Sent LeaderAndIsr request (Leader:2,ISR:2,1,LeaderRecoveryState:RECOVERED,LeaderEpoch:2,ZkVersion:3,"
         "ControllerEpoch:12) with new replica assignment ReplicaAssignment(replicas=3,1,2, addingReplicas=3, "
@@ -167,7 +167,7 @@ def test_a_reassignment_tells_its_leadership_and_its_assignment() -> None:
     assert (assignment["replicas"], assignment["adding"], assignment["removing"]) == ([3, 1, 2], [3], [2])
 
 
-def test_at_level_trace_every_transition_and_answer_is_told() -> None:
+def test_at_level_trace_every_transition_and_response_is_read() -> None:
     state = only(controller(f"Changed partition {TOPIC}-3 state from OnlinePartition to OfflinePartition"))
     replica = only(controller(f"Changed state of replica 5 for partition {TOPIC}-3 from NewReplica to OnlineReplica"))
     answer = only(
@@ -206,7 +206,7 @@ LEADS = {
 
 
 @pytest.mark.parametrize("version", LEADS)
-def test_a_broker_tells_that_it_leads(version: str) -> None:
+def test_a_broker_that_becomes_leader_is_read(version: str) -> None:
     body, partition_epoch = LEADS[version]
 
     found = broker(body)
@@ -223,13 +223,13 @@ def test_a_broker_tells_that_it_leads(version: str) -> None:
     assert (row["isr"], row["adding"], row["removing"], row["partition_epoch"]) == ([3, 1], [1], [2], partition_epoch)
 
 
-def test_brokers_tell_which_epoch_has_begun() -> None:
+def test_update_metadata_of_a_broker_gives_the_controller_epoch() -> None:
     body = (
         "Add 6 partitions and deleted 0 partitions from metadata cache in response to UpdateMetadata request "
         "sent by controller 2 epoch 12 with correlation id 3"
     )
 
-    assert (broker(body).verdict, broker(body).heard, broker(body).epoch) == ("known", 12, 0)
+    assert (broker(body).verdict, broker(body).newest_epoch, broker(body).epoch) == ("known", 12, 0)
 
 
 @pytest.mark.parametrize(
@@ -241,17 +241,17 @@ def test_brokers_tell_which_epoch_has_begun() -> None:
         f"Skipped the become-leader state change for {TOPIC}-3 with topic id None",
     ],
 )
-def test_what_says_nothing_new_is_known(body: str) -> None:
+def test_lines_without_a_fact_have_the_verdict_known(body: str) -> None:
     assert broker(body).verdict == "known"
 
 
-def test_a_line_that_nobody_knows_is_unknown() -> None:
+def test_an_unknown_line_has_the_verdict_unknown() -> None:
     assert controller("Something that no version has ever written").verdict == "unknown"
     assert broker("Leader of the pack").verdict == "unknown"
     assert read_message("no prefix at all", LOGGER).verdict == "unknown"
 
 
-def test_lines_of_other_loggers_are_none_of_ours() -> None:
+def test_lines_of_other_loggers_have_the_verdict_other() -> None:
     assert (
         read_message("[QuorumController id=1] elected", "org.apache.kafka.controller.QuorumController").verdict
         == "other"

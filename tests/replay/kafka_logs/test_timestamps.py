@@ -32,7 +32,7 @@ def test_local_time_is_read_in_its_zone_in_winter_and_in_summer() -> None:
     ]
 
 
-def test_the_hour_that_comes_twice_is_told_by_the_clock_that_goes_back() -> None:
+def test_the_repeated_hour_is_recognised_by_the_clock_that_goes_back() -> None:
     lines = ("2026-10-25 02:10:00,000", "2026-10-25 02:59:59,000", "2026-10-25 02:00:00,500", "2026-10-25 02:59:00,000")
 
     assert read(*lines, "2026-10-25 03:00:00,000", zone="Europe/Berlin") == [
@@ -44,13 +44,13 @@ def test_the_hour_that_comes_twice_is_told_by_the_clock_that_goes_back() -> None
     ]
 
 
-def test_lines_of_threads_out_of_order_by_milliseconds_are_no_second_round() -> None:
+def test_lines_out_of_order_by_milliseconds_do_not_repeat_the_hour() -> None:
     lines = ("2026-10-25 02:10:00,010", "2026-10-25 02:10:00,003")
 
     assert read(*lines, zone="Europe/Berlin") == [utc("2026-10-25T00:10:00.010"), utc("2026-10-25T00:10:00.003")]
 
 
-def test_the_hour_that_is_left_out_is_placed_where_the_old_offset_has_it() -> None:
+def test_the_skipped_hour_is_read_with_the_old_offset() -> None:
     assert read("2026-03-29 02:30:00,000", "2026-03-29 03:30:00,000", zone="Europe/Berlin") == [
         utc("2026-03-29T01:30:00"),
         utc("2026-03-29T01:30:00"),
@@ -72,7 +72,7 @@ def test_other_formats_are_read_and_a_zone_in_the_line_counts(pattern: str, text
     assert read(text, zone="America/New_York", pattern=pattern) == [utc("2026-01-31T03:14:15.926")]
 
 
-def test_the_hour_that_comes_twice_is_told_in_other_formats_too() -> None:
+def test_the_repeated_hour_is_recognised_in_other_formats_too() -> None:
     lines = ("2026/10/25 02:59:59", "2026/10/25 02:00:00")
 
     assert read(*lines, zone="Europe/Berlin", pattern="yyyy/MM/dd HH:mm:ss") == [
@@ -88,6 +88,6 @@ def test_a_zone_in_the_pattern_counts_and_not_the_option() -> None:
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "CET+1", "../etc"])
-def test_a_zone_that_nobody_knows_is_refused(zone: str) -> None:
+def test_an_unknown_zone_is_refused(zone: str) -> None:
     with pytest.raises(ReplayError, match=re.escape(f"time zone {zone!r} is not known: give one of the tz database")):
         LogClock(date_format(), zone)

@@ -1,4 +1,4 @@
-"""DuckDB over facts in files: within its bounds, and with words for what goes wrong."""
+"""DuckDB over facts in files: within its bounds, and with a clear message for each failure."""
 
 import resource
 import shutil
@@ -12,7 +12,7 @@ import pytest
 from replay.facts.engine import ReplayError, ReplayProgress
 from replay.facts.tables import BY_NAME
 from replay.ingest.fact_files import FactFiles
-from replay.local.duck import duck, in_duckdb, ways
+from replay.local.duck import attempts, duck, in_duckdb
 from replay.sql.queries import QUERIES
 from tests.replay.sql.book import Book, answer, columns
 
@@ -60,9 +60,9 @@ def test_many_files_are_read_once(tmp_path: Path) -> None:
 
 
 def test_one_thread_is_tried_before_more_memory_and_nothing_is_tried_twice() -> None:
-    assert ways(2, 512) == [(2, 96), (1, 96), (1, 192), (1, 384), (1, 512)]
-    assert ways(1, 200, files=100) == [(1, 89.6), (1, 179.2), (1, 200)]
-    assert ways(1, 64) == [(1, 64)]
+    assert attempts(2, 512) == [(2, 96), (1, 96), (1, 192), (1, 384), (1, 512)]
+    assert attempts(1, 200, files=100) == [(1, 89.6), (1, 179.2), (1, 200)]
+    assert attempts(1, 64) == [(1, 64)]
 
 
 def test_a_copy_of_files_whose_last_rows_need_more_memory_gets_it(
@@ -81,7 +81,7 @@ def test_a_copy_of_files_whose_last_rows_need_more_memory_gets_it(
 
 
 @pytest.mark.parametrize("cluster", ["42", "2024-01-31", "true", "a b/c=d%&'", None])
-def test_the_name_of_a_cluster_stays_what_it_is(tmp_path: Path, cluster: str | None) -> None:
+def test_the_name_of_a_cluster_is_kept_as_text(tmp_path: Path, cluster: str | None) -> None:
     with duck() as opened:
         opened.read(write(tmp_path / "it's here", Book(cluster=cluster).add("gap", reason="x").table()))
         assert columns(opened.tables(["quality"])["quality"], "cluster", "what") == [(cluster, "gap")]
@@ -109,19 +109,19 @@ def test_every_table_has_the_columns_and_types_that_it_promises() -> None:
                 assert row[column.name] is None or type(row[column.name]) is types[column.type], (name, column)
 
 
-def test_a_disk_that_is_full_says_what_to_do(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_advice(tmp_path: Path) -> None:
     with duck(tmp_path) as opened:
         opened.take(book().table())
         with no_file_above(20 * 1024), pytest.raises(ReplayError, match="File too large; free disk beside the facts"):
             opened.tables(CALCULATED)
 
 
-def test_a_scratch_folder_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+def test_a_scratch_folder_that_cannot_be_written_is_reported_with_advice(tmp_path: Path) -> None:
     with no_file_above(1), pytest.raises(ReplayError, match=r"table scratch: .*; free disk"), duck(tmp_path):
         pass
 
 
-def test_no_facts_say_what_to_do(tmp_path: Path) -> None:
+def test_missing_facts_are_reported_with_advice(tmp_path: Path) -> None:
     with duck() as opened, pytest.raises(ReplayError, match="run `controllerctl replay ingest` first"):
         opened.read(tmp_path)
 
@@ -134,7 +134,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         opened.read(tmp_path)
 
 
-def test_too_little_memory_says_what_to_do() -> None:
+def test_too_little_memory_is_reported_with_advice() -> None:
     facts = pa.concat_tables([book(f"c{number}").table() for number in range(200)])
     with duck(memory_mb=2, threads=1) as opened:
         opened.take(facts)
@@ -151,7 +151,36 @@ def test_a_query_that_needs_more_memory_gets_it(threads: int, monkeypatch: pytes
         assert len(opened.tables(CALCULATED)["windows"]) == 200 * len(answer(book("c").table(), "windows"))
 
 
-def test_of_long_tables_the_rows_that_count_most_are_kept_and_the_others_counted() -> None:
+def test_a_table_that_conflicts_with_a_failed_attempt_is_created_by_the_next_attempt() -> None:
+    count = 0
+    with duck() as opened:
+        earlier = opened._db.cursor()
+        earlier.execute("BEGIN")
+        earlier.execute("CREATE TABLE sums AS SELECT 1 AS sum")
+
+        def create() -> None:
+            nonlocal count
+            count += 1
+            if count == 2:
+                earlier.execute("ROLLBACK")
+            opened._db.execute("CREATE TABLE sums AS SELECT 2 AS sum")
+
+        opened._retried(create)
+        assert opened._db.execute("FROM sums").fetchall() == [(2,)]
+    assert count == 2
+
+
+def test_a_conflict_that_every_attempt_meets_is_refused_with_the_name_of_the_table() -> None:
+    with duck() as opened:
+        opened.take(book().table())
+        earlier = opened._db.cursor()
+        earlier.execute("BEGIN")
+        earlier.execute("CREATE TABLE quality AS SELECT 1 AS one")
+        with pytest.raises(ReplayError, match=r"^table quality: .*write-write conflict.*give it more memory"):
+            opened.tables(["quality"])
+
+
+def test_a_long_table_keeps_its_most_important_rows_and_counts_the_others() -> None:
     log = Book().snapshot(("t-0", 1), ("t-1", 1)).done()
     for start, length in ((100, 5), (200, 50), (300, 20)):
         log.at(start).leads("t-0", -1, 1).at(start + length).leads("t-0", 1, 1)
@@ -174,14 +203,14 @@ def test_progress_counts_queries_up_to_the_last(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_that_nobody_reads_any_more_are_dropped() -> None:
+def test_results_are_dropped_after_their_last_reader() -> None:
     with duck() as opened:
         opened.take(book().table())
         first = opened.tables(["windows", "heat", "churn"])
         assert opened.tables(["windows", "churn"])["churn"] == first["churn"]
 
 
-def test_the_last_known_value_is_asked_for_as_duckdb_wants_it() -> None:
+def test_last_value_is_written_in_the_syntax_of_duckdb() -> None:
     text = "SELECT LAST_VALUE(CASE WHEN f(a) = 'b' THEN c END) IGNORE NULLS OVER w, LAST_VALUE(d) IGNORE NULLS OVER w"
     assert in_duckdb(text) == (
         "SELECT LAST_VALUE(CASE WHEN f(a) = 'b' THEN c END IGNORE NULLS) OVER w, LAST_VALUE(d IGNORE NULLS) OVER w"

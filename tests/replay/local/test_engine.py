@@ -53,6 +53,6 @@ def test_a_table_that_does_not_exist_is_refused(engine: Engine, tmp_path: Path) 
         engine.tables(str(tmp_path), ["wars"])
 
 
-def test_an_output_elsewhere_is_refused(engine: Engine) -> None:
+def test_an_output_on_another_host_is_refused(engine: Engine) -> None:
     with pytest.raises(ReplayError, match="is no folder of this host: choose one as --out"):
         engine.ingest(Inputs(("x",)), "s3a://bucket/out")

@@ -53,7 +53,7 @@ def test_a_second_run_reads_only_what_is_new(log: Path, tmp_path: Path) -> None:
     assert len(seqs(tmp_path / "out")) == 6
 
 
-def test_logs_that_are_to_be_understood_otherwise_are_read_again(tmp_path: Path) -> None:
+def test_logs_are_read_again_after_a_change_of_options(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "controller.log").write_text(
         "[2024-01-31 03:14:00,000] INFO [Controller id=1] 1 successfully elected as the controller. Epoch incremented"
@@ -69,7 +69,7 @@ def test_logs_that_are_to_be_understood_otherwise_are_read_again(tmp_path: Path)
     assert found == [(1, {1_706_670_840_000}), (1, {1_706_667_240_000}), (0, {1_706_667_240_000})]
 
 
-def test_a_segment_that_has_grown_replaces_what_it_gave(log: Path, tmp_path: Path) -> None:
+def test_the_facts_of_a_segment_that_has_grown_are_replaced(log: Path, tmp_path: Path) -> None:
     (log / "boot-00000002.jsonl").write_bytes(LINES[2] + LINES[3][:20])
     assert run(log, tmp_path / "out").problems == 1
     write_segment(log, LINES[2:], number=2)
@@ -102,7 +102,7 @@ def test_clusters_and_unknown_clusters_have_folders_of_their_own(tmp_path: Path)
     assert folders == {"cluster=__HIVE_DEFAULT_PARTITION__", "cluster=a%2Fb", "cluster=cluster"}
 
 
-def test_an_interrupted_run_leaves_what_was_complete(log: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_complete_segments(log: Path, tmp_path: Path) -> None:
     def stop(progress: ReplayProgress) -> None:
         if progress.done:
             raise KeyboardInterrupt
@@ -115,12 +115,12 @@ def test_an_interrupted_run_leaves_what_was_complete(log: Path, tmp_path: Path) 
     assert len(seqs(tmp_path / "out")) == 4
 
 
-def test_progress_is_told_in_bytes_up_to_the_end(log: Path, tmp_path: Path) -> None:
-    told: list[ReplayProgress] = []
-    run(log, tmp_path / "out", progress=told.append)
+def test_progress_is_reported_in_bytes_up_to_the_end(log: Path, tmp_path: Path) -> None:
+    progress_made: list[ReplayProgress] = []
+    run(log, tmp_path / "out", progress=progress_made.append)
     size = sum(len(line) for line in LINES[:4])
-    assert [(one.stage, one.total, one.unit) for one in told] == [("ingest", size, "bytes")] * 3
-    assert [one.done for one in told][-1] == size
+    assert [(one.stage, one.total, one.unit) for one in progress_made] == [("ingest", size, "bytes")] * 3
+    assert [one.done for one in progress_made][-1] == size
 
 
 def test_two_runs_into_one_folder_are_refused(log: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The invariants and the last state are told from the logs of all nodes together, in bounded memory and rows."""
+"""Invariants and the last state are computed from the logs of all nodes together, in bounded memory and rows."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def test_the_logs_of_two_nodes_are_judged_as_one(tmp_path: Path) -> None:
     assert "I-01" in {row["id"] for row in rows}
 
 
-def test_the_latest_term_tells_the_last_state_whichever_node_had_it(tmp_path: Path) -> None:
+def test_the_last_state_is_that_of_the_latest_term_on_any_node(tmp_path: Path) -> None:
     later = [
         TermRecord("elected", 8, 13, "controllerd", "nobody held it"),
         SnapshotBegin(8),
@@ -100,8 +100,8 @@ def test_a_segment_that_is_gone_is_refused_with_the_way_out(tmp_path: Path) -> N
         judged(tmp_path / "boot-00000001.jsonl")
 
 
-def test_progress_is_told_in_records(tmp_path: Path) -> None:
-    told: list[ReplayProgress] = []
+def test_progress_is_reported_in_records(tmp_path: Path) -> None:
+    progress_made: list[ReplayProgress] = []
     path = write_segment(tmp_path, lines_of(GOOD))
-    tables_from_logs([path], progress=told.append, lines=len(GOOD), processes=1)
-    assert told[-1] == ReplayProgress("judge", len(GOOD), len(GOOD), "records")
+    tables_from_logs([path], progress=progress_made.append, lines=len(GOOD), processes=1)
+    assert progress_made[-1] == ReplayProgress("judge", len(GOOD), len(GOOD), "records")

@@ -42,12 +42,12 @@ class Book:
         return self
 
     def event(self, number: int, name: str, *, state: int = 2, queued_us: int = 0) -> Self:
-        """An event begins; what follows belongs to it."""
+        """An event begins; the following records belong to it."""
         self.place["event"] = number
         return self.add("event_begin", name=name, state=state, queued_us=queued_us)
 
     def done(self, outcome: str = "done", *, took_us: int = 0) -> Self:
-        """The event ends; what follows belongs to none."""
+        """The event ends; the following records belong to no event."""
         begun = next(row for row in reversed(self.rows) if row["kind"] == "event_begin")
         self.add("event_end", name=begun["name"], after=outcome, took_us=took_us)
         self.place["event"] = 0

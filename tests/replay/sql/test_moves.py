@@ -1,4 +1,4 @@
-"""Reassignments and deletions, and what held them up."""
+"""Reassignments and deletions, and the causes of their delays."""
 
 from tests.replay.sql.book import Book, answer, columns
 
@@ -24,7 +24,7 @@ def test_a_reassignment_waits_for_the_last_replica_that_joined() -> None:
     assert columns(answer(book, "reassignments"), "replicas", "removing") == [([3, 4, 1, 2], [1, 2])]
 
 
-def test_one_that_lasts_waits_for_all_that_have_not_joined() -> None:
+def test_an_open_reassignment_waits_for_all_replicas_that_have_not_joined() -> None:
     assert columns(answer(begun(3, 4, 5).leads(T, 1, 1, 2, 4), "reassignments"), *MOVE) == [
         (100, None, None, None, [3, 4, 5], [3, 5], None)
     ]
@@ -37,7 +37,7 @@ def test_a_replica_that_falls_out_again_is_waited_for_again() -> None:
     assert columns(answer(book, "reassignments"), "waited_for", "caught_up_ms") == [([3], 400)]
 
 
-def test_an_overridden_one_ends_where_the_next_begins_and_a_cancelled_one_at_its_cancellation() -> None:
+def test_an_overridden_reassignment_ends_where_the_next_begins_and_a_cancelled_one_at_its_cancellation() -> None:
     book = begun(3).at(200)
     step(book, "overridden").assigned(T, [4, 1, 2], [4], [1, 2]).at(300)
     step(book, "cancelled").assigned(T, [1, 2])
@@ -48,20 +48,20 @@ def test_an_overridden_one_ends_where_the_next_begins_and_a_cancelled_one_at_its
     ]
 
 
-def test_one_without_new_replicas_waits_for_nobody() -> None:
+def test_a_reassignment_without_new_replicas_waits_for_no_broker() -> None:
     book = step(Book(), "begun").assigned(T, [2, 1])
     step(book.at(50), "completed")
     assert columns(answer(book, "reassignments"), *MOVE) == [(0, 50, 50_000, "completed", [], [], None)]
 
 
-def test_the_next_controller_goes_on_with_the_same_one() -> None:
+def test_the_next_controller_continues_the_same_reassignment() -> None:
     book = begun(3).at(500, epoch=2, node=8, boot="d").snapshot()
     step(book, "resumed").at(600)
     step(book.leads(T, 1, 1, 2, 3), "completed")
     assert columns(answer(book, "reassignments"), *MOVE) == [(100, 601, 501_000, "completed", [3], [3], 600)]
 
 
-def test_one_that_another_controller_finished_ended_before_its_snapshot() -> None:
+def test_a_reassignment_that_another_controller_finished_ended_before_its_snapshot() -> None:
     book = begun(3).at(500, epoch=3, node=8).event(1, "Startup").add("snapshot_begin").assigned(T, [3]).leads(T, 3, 3)
     book.add("snapshot_end").done()
     assert columns(answer(book, "reassignments"), "ended_ms", "outcome") == [(502, "completed")]
@@ -69,7 +69,7 @@ def test_one_that_another_controller_finished_ended_before_its_snapshot() -> Non
     assert columns(answer(book, "reassignments"), "ended_ms", "outcome") == [(502, "cancelled")]
 
 
-def test_one_whose_topic_went_is_deleted() -> None:
+def test_a_reassignment_of_a_deleted_topic_has_the_outcome_deleted() -> None:
     book = begun(3).at(500).add("topics_forgotten", topic="t")
     assert columns(answer(book, "reassignments"), "ended_ms", "outcome") == [(500, "deleted")]
 
@@ -97,7 +97,7 @@ def test_a_deletion_that_lasts_is_halted_up_to_the_last_record() -> None:
     assert columns(answer(book, "deletions"), *DELETION) == [(0, None, None, None, 1, 990_000, "reassignment")]
 
 
-def test_what_a_periodic_snapshot_repeats_is_no_new_halt() -> None:
+def test_a_periodic_snapshot_adds_no_halt() -> None:
     book = deletion(deletion(Book(event=5), "queued"), "started").at(10)
     deletion(book, "halted", "r").at(100, event=0).add("snapshot_begin")
     deletion(deletion(deletion(book, "queued"), "started"), "halted", "r").add("snapshot_end").at(200, event=6)

@@ -1,4 +1,4 @@
-"""What the logs lack."""
+"""The quality table: gaps, missing numbers, broken chains, duplicates and damage."""
 
 from itertools import pairwise
 from random import Random
@@ -21,7 +21,7 @@ def lines(count: int, skipped: int = 0) -> Book:
     return book
 
 
-def test_a_sound_log_lacks_nothing() -> None:
+def test_a_sound_log_has_no_finding() -> None:
     assert found(lines(20)) == []
 
 
@@ -36,7 +36,7 @@ def test_a_gap_that_was_read_twice_is_one() -> None:
     assert found(book) == [("duplicate", 1, 3, "g", 1, 2), ("gap", 2, 2, "f", 3, 1)]
 
 
-def test_clocks_that_differ_a_little_are_not_worth_a_word() -> None:
+def test_a_small_clock_skew_is_not_reported() -> None:
     book = Book(source="kafka", epoch=0).add("clock_skew", took_us=900_000, reason="a little")
     book.add("clock_skew", took_us=1_000_000, reason="ahead").add("clock_skew", took_us=-1000, reason="behind")
     assert columns(answer(book, "quality"), "what", "detail") == [("clock skew", "ahead"), ("clock skew", "behind")]
@@ -81,7 +81,7 @@ def test_lines_that_changed_places_break_the_chain_thrice() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_was_done_to_a_log_is_found_where_it_was_done(seed: int) -> None:
+def test_random_damage_is_found_at_its_place(seed: int) -> None:
     book = damaged(Random(seed))
     expected = [*breaks(book.rows), *holes(book.rows), *copies(book.rows)]
     assert sorted(row[:3] for row in found(book)) == sorted(expected) != []
@@ -135,7 +135,7 @@ def test_lines_in_two_files_are_duplicates_by_file() -> None:
     assert found(book) == [("duplicate", 2, 4, "g", 2, 3)]
 
 
-def test_what_was_not_understood_is_listed_twenty_times_and_then_counted() -> None:
+def test_unknown_kinds_are_listed_twenty_times_and_then_counted() -> None:
     book = Book()
     for number in range(23):
         book.add("unknown_kind", name=f"kind-{number}")

@@ -1,4 +1,4 @@
-"""The queries as a whole: what reads what, and that none relies on what engines do differently."""
+"""The queries as a whole: their dependencies, and that none relies on behaviour in which engines differ."""
 
 import re
 
@@ -9,11 +9,11 @@ from replay.sql.queries import QUERIES, READS, needed, readers
 from tests.replay.sql.book import Book, answer, columns
 
 
-def test_every_table_but_those_that_are_folded_is_a_query() -> None:
+def test_every_table_is_a_query_except_the_folded_ones() -> None:
     assert BY_NAME.keys() - QUERIES.keys() == {"partitions", "violations"}
 
 
-def test_queries_read_facts_and_what_stands_before_them() -> None:
+def test_queries_read_facts_and_earlier_queries() -> None:
     order = list(QUERIES)
     assert all(order.index(read) < order.index(name) for name in order for read in READS[name])
     unread = set(order) - BY_NAME.keys() - frozenset().union(*READS.values())
@@ -21,24 +21,24 @@ def test_queries_read_facts_and_what_stands_before_them() -> None:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_every_order_says_where_nulls_go(name: str) -> None:
+def test_every_order_by_places_nulls_explicitly(name: str) -> None:
     orders = re.findall(r"ORDER BY\s+(.*?)\s*(?:\)|ROWS|RANGE|$)", QUERIES[name], re.DOTALL)
     keys = [key for order in orders for key in order.split(",")]
     assert [key for key in keys if "NULLS" not in key] == []
 
 
-def test_what_is_needed_comes_in_order_and_nothing_else() -> None:
+def test_needed_queries_come_in_order_without_others() -> None:
     assert needed(["openings"]) == ["snapshots", "openings"]
     assert needed(["extents", "partitions"]) == ["extents"]
     assert needed(["incident_chain"])[-1] == "incident_chain"
     assert "churn" not in needed(["incident_chain"])
 
 
-def test_a_result_waits_for_all_that_read_it() -> None:
+def test_a_result_is_kept_for_all_its_readers() -> None:
     assert readers(["openings"]) == {"snapshots": {"snapshots", "openings"}, "openings": {"openings"}}
 
 
-def test_sources_tell_what_was_read() -> None:
+def test_sources_list_the_logs_that_were_read() -> None:
     book = Book().add("alarm").at(40).add("brokers", {"broker": 1}, {"broker": 2}).at(50, boot="c").add("alarm")
     assert columns(answer(book, "sources"), "source", "node", "boot", "records", "first_ms", "last_ms") == [
         ("audit", 7, "b", 2, 0, 40),

@@ -43,7 +43,7 @@ def random_log(chance: Random, cluster: str) -> Book:
 
 
 def happens(chance: Random, book: Book, tp: str) -> None:
-    """One thing happens to the partition or its topic."""
+    """Write one random change of the partition or its topic."""
     topic = tp[0]
     match chance.randint(0, 8):
         case 0 | 1:
@@ -63,7 +63,7 @@ def happens(chance: Random, book: Book, tp: str) -> None:
 
 @dataclass
 class Known:
-    """What is known of one partition."""
+    """The state of one partition so far."""
 
     state: str = ""
     leader: int = -2

@@ -21,7 +21,7 @@ def test_a_topic_sums_its_partitions_and_counts_open_windows_up_to_the_last_reco
     assert columns(answer(book, "topic_windows"), "first_ms", "last_ms", "open") == [(1000, 5000, 1), (3000, 3100, 0)]
 
 
-def test_the_cluster_counts_time_in_which_any_partition_had_none_once() -> None:
+def test_the_cluster_counts_time_without_any_leader_once() -> None:
     book = book_of(("t-0", 1000, 2000), ("t-1", 1500, 3000), ("u-0", 1600, 1700), ("u-0", 5000, 5250))
     names = ("windows", "partitions", "topics", "total_us", "any_us", "longest_us", "most_at_once", "open")
     assert columns(answer(book, "cluster_windows"), *names) == [(4, 3, 2, 2_850_000, 2_250_000, 1_500_000, 3, 0)]
@@ -85,7 +85,7 @@ def test_the_cause_of_an_incident_is_that_of_its_first_window() -> None:
     assert [row["cause"] for row in answer(book, "incidents")] == ["BrokerChange: broker 9 died"]
 
 
-def test_the_chain_has_what_happened_from_half_a_minute_before_until_five_seconds_after() -> None:
+def test_the_chain_has_records_from_half_a_minute_before_until_five_seconds_after() -> None:
     book = Book().snapshot(("t-0", 1)).done()
     book.at(70_000).add("alarm", name="early", reason="")
     book.at(71_001).add("alarm", name="early, too", reason="").add("alarm", name="before", reason="it smelt")
@@ -107,7 +107,7 @@ def test_the_chain_has_what_happened_from_half_a_minute_before_until_five_second
     ]
 
 
-def test_that_brokers_answered_is_not_in_the_chain_unless_it_failed() -> None:
+def test_responses_are_in_the_chain_only_if_they_failed() -> None:
     book = Book().snapshot(("t-0", 1)).done().at(1000)
     book.event(2, "BrokerChange").add("brokers", broker=1, after="gone").state("t-0", "Offline").done()
     book.event(3, "LeaderAndIsrResponseReceived").done().event(4, "UpdateMetadataResponseReceived").done("error")
@@ -117,7 +117,7 @@ def test_that_brokers_answered_is_not_in_the_chain_unless_it_failed() -> None:
     assert "UpdateMetadataResponseReceived" in ends
 
 
-def test_a_chain_of_too_many_rows_keeps_those_that_matter() -> None:
+def test_a_chain_of_too_many_rows_drops_isr_changes_first() -> None:
     book = Book().snapshot(("t-0", 1)).done().at(1000)
     for number in range(150):
         book.event(100 + number, "AlterPartitionReceived").done().event(300 + number, "TopicChange").done()
@@ -129,11 +129,11 @@ def test_a_chain_of_too_many_rows_keeps_those_that_matter() -> None:
     assert [row["kind"] for row in chain if row["kind"] != "event_end"] == ["brokers", "partition_state"]
 
 
-def test_a_record_without_words_stands_in_the_timeline_by_its_kind() -> None:
+def test_a_record_without_text_is_in_the_timeline_by_its_kind() -> None:
     assert columns(answer(Book().add("alarm"), "timeline"), "kind", "text") == [("alarm", "alarm")]
 
 
-def test_the_timeline_has_what_is_rare_and_not_what_snapshots_repeat() -> None:
+def test_the_timeline_has_rare_records_without_repetitions_of_snapshots() -> None:
     book = Book(epoch=0).add("session", name="connected").at(10, epoch=7)
     book.add("term", name="elected", reason="").event(1, "Startup").add("snapshot_begin")
     book.add("brokers", {"broker": 1, "after": "live"}, {"broker": 2, "after": "live"})

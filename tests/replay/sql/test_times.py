@@ -48,7 +48,7 @@ def test_a_term_begins_is_ready_at_the_end_of_its_first_event_and_ends() -> None
     assert columns(answer(book, "terms"), *TERM) == [(3, 5, 20, 71, "elected", "resigned", "asked to", 4)]
 
 
-def test_a_term_that_is_renewed_ends_with_the_old_epoch_and_begins_with_the_new_one() -> None:
+def test_a_renewed_term_ends_with_the_old_epoch_and_begins_with_the_new_one() -> None:
     book = Book(epoch=3).add("term", name="elected", reason="").at(50).add("term", name="renewed", reason="expired")
     book.at(60, epoch=4).add("term", name="renewed", reason="won")
     assert columns(answer(book, "terms"), *TERM) == [
@@ -62,7 +62,7 @@ def test_a_term_whose_begin_is_not_in_the_log_is_shown_without_it() -> None:
     assert columns(answer(book, "terms"), *TERM) == [(3, None, None, 9, None, "fenced", "epoch 4", 2)]
 
 
-def test_why_no_term_began_is_no_term() -> None:
+def test_a_record_without_an_election_is_no_term() -> None:
     assert answer(Book(epoch=0).add("term", name="held", reason="by 1"), "terms") == []
 
 

@@ -1,4 +1,4 @@
-"""The gate of the tests that need a real browser, as for the report."""
+"""The fixtures of tests in a real browser, shared with the report."""
 
 from tests.report.conftest import chromium_binary, pytest_terminal_summary
 

@@ -1,4 +1,4 @@
-"""Moments that the page has to show right."""
+"""States of a cluster that the page must show correctly."""
 
 from types import MappingProxyType
 
@@ -10,11 +10,11 @@ from controllerd.views import ChannelView, PartitionView
 from tests.status.fake_controller import NOW_MS, FakeController, broker, partition
 
 MARKUP = "<script>complain()</script><img src=x onerror=complain()>\"'&"
-"""What would run if it was not escaped."""
+"""Markup that would run if it was not escaped."""
 
 
 def calm() -> FakeController:
-    """Three brokers, nothing is the matter."""
+    """A healthy cluster of three brokers."""
     controller = FakeController()
     controller.lead(12)
     snapshot = controller.snapshot
@@ -28,13 +28,13 @@ def calm() -> FakeController:
 
 
 def rotated(number: int) -> tuple[int, int, int]:
-    """Replicas, the preferred one first."""
+    """The replicas of a partition, the preferred one first."""
     first = number % 3
     return (1 + first, 1 + (first + 1) % 3, 1 + (first + 2) % 3)
 
 
 def lose_broker_2(controller: FakeController) -> None:
-    """It dies: three partitions had nobody else in sync, the others lack a copy."""
+    """Kill broker 2: three partitions had no other replica in sync, and the others become under-replicated."""
     snapshot = controller.snapshot
     snapshot.brokers = MappingProxyType({BrokerId(n): broker(n) for n in (1, 3)})
     controller.channels = {BrokerId(n): ChannelView() for n in (1, 3)}
@@ -52,7 +52,7 @@ def lose_broker_2(controller: FakeController) -> None:
 
 
 def hold_much(controller: FakeController) -> None:
-    """An operator paused and throttled, a topic does not go, partitions move, and there was an alarm."""
+    """Add a pause, a throttle, a deletion that waits, a reassignment, a quarantined znode and an alarm."""
     snapshot = controller.snapshot
     pause = PauseView(NOW_MS + 1_800_000, "release weekend", "anna")
     snapshot.pauses = MappingProxyType({"auto-rebalance": pause})
@@ -68,7 +68,7 @@ def hold_much(controller: FakeController) -> None:
 
 
 def talk_markup(controller: FakeController) -> None:
-    """Everything that comes from outside is markup."""
+    """Use markup for everything that comes from outside."""
     snapshot = controller.snapshot
     evil = Broker(BrokerId(1), 101, (Endpoint("PLAINTEXT", MARKUP, 9092),), rack=MARKUP)
     snapshot.brokers = MappingProxyType({BrokerId(1): evil})

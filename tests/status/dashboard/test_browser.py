@@ -1,4 +1,4 @@
-"""The page in a real Chromium: it asks nobody else, complains about nothing, and keeps itself right."""
+"""The page in a real Chromium: it uses no other host, logs no errors, and updates itself."""
 
 import asyncio
 import json
@@ -29,13 +29,13 @@ LOST: Final = "3 partitions offline and 6 under-replicated because broker 2 is g
 
 
 def text(selector: str) -> str:
-    """What stands in an element, as an expression."""
+    """An expression for the text of an element."""
     return f"document.querySelector({json.dumps(selector)}).innerText.replace(/\\s+/g, ' ').trim()"
 
 
 @asynccontextmanager
 async def opened(binary: str, controller: FakeController, path: str = "/") -> AsyncIterator[Page]:
-    """The page of this controller; it must not complain, nor ask anybody else."""
+    """Open the page of this controller, and check that it logged no errors and used no other host."""
     async with serving(controller) as url, chromium(binary) as page:
         await page.look(1280, 900)
         await page.open(url + path)
@@ -47,7 +47,7 @@ async def opened(binary: str, controller: FakeController, path: str = "/") -> As
 
 
 async def press(page: Page, key: str, **more: object) -> None:
-    """One key, as a keyboard sends it."""
+    """Press one key."""
     text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
     code = {"Tab": 9, "Enter": 13}.get(key, 0)
     for kind in ("keyDown", "keyUp"):
@@ -59,10 +59,10 @@ async def write(page: Page, words: str) -> None:
     await page.call("Input.insertText", text=words)
 
 
-# -- alive -------------------------------------------------------------------------------------------------------------
+# -- updates -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_broker_dies_and_the_open_page_says_so(chromium_binary: str) -> None:
+async def test_an_open_page_shows_the_death_of_a_broker(chromium_binary: str) -> None:
     controller = calm()
     async with opened(chromium_binary, controller) as page:
         assert await page.run(HEADLINE) == "All is well"
@@ -78,21 +78,21 @@ async def test_a_broker_dies_and_the_open_page_says_so(chromium_binary: str) -> 
         assert await page.run("window.isTheSame"), "the page was loaded anew"
 
 
-async def test_events_stand_still_while_they_are_read_and_are_not_lost(chromium_binary: str) -> None:
+async def test_events_during_a_pause_are_kept(chromium_binary: str) -> None:
     controller = calm()
     async with opened(chromium_binary, controller) as page:
         await page.until(f"{text('#feed-state')} === 'live'")
         await page.run("document.querySelector('#pause').click()")
 
-        controller.recent.record(AlarmRecord("late", "while it stood still"))
+        controller.recent.record(AlarmRecord("late", "during the pause"))
 
         await page.until(f"{text('#feed-state')} === 'paused, 1 new'")
         assert await page.run(text("#happenings")) == "Nothing yet."
         await page.run("document.querySelector('#pause').click()")
-        assert "while it stood still" in await page.run(text("#happenings li"))
+        assert "during the pause" in await page.run(text("#happenings li"))
 
 
-async def test_other_kinds_of_events_can_be_looked_at(chromium_binary: str) -> None:
+async def test_other_kinds_of_events_can_be_selected(chromium_binary: str) -> None:
     controller = calm()
     lose_broker_2(controller)
     async with opened(chromium_binary, controller) as page:
@@ -103,7 +103,7 @@ async def test_other_kinds_of_events_can_be_looked_at(chromium_binary: str) -> N
         assert "event 41 BrokerChange done in 12.5 ms" in await page.run(text("#happenings li"))
 
 
-async def test_no_more_than_fifty_events_are_kept(chromium_binary: str) -> None:
+async def test_at_most_fifty_events_are_kept(chromium_binary: str) -> None:
     controller = calm()
     async with opened(chromium_binary, controller) as page:
         await page.until(f"{text('#feed-state')} === 'live'")
@@ -114,7 +114,7 @@ async def test_no_more_than_fifty_events_are_kept(chromium_binary: str) -> None:
         assert await page.run("document.querySelectorAll('#happenings li').length") == 50
 
 
-async def test_what_is_open_or_has_the_focus_stays_so_when_the_page_changes(chromium_binary: str) -> None:
+async def test_open_details_and_the_focus_survive_an_update(chromium_binary: str) -> None:
     controller = calm()
     lose_broker_2(controller)
     async with opened(chromium_binary, controller, "/?why=orders") as page:
@@ -128,16 +128,16 @@ async def test_what_is_open_or_has_the_focus_stays_so_when_the_page_changes(chro
         assert await page.run("document.activeElement === document.querySelector('#tile-offline a')")
 
 
-async def test_a_daemon_that_is_gone_is_said_to_be_gone(chromium_binary: str) -> None:
+async def test_a_stopped_daemon_is_reported(chromium_binary: str) -> None:
     async with chromium(chromium_binary) as page:
         async with serving(calm()) as url:
             await page.open(url)
 
-        await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: what is shown is of')")
+        await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: this page is from')")
 
 
 class Hanging(TcpProxy):
-    """Passes everything on until it stands still, as in front of a daemon that hangs."""
+    """A proxy that can stop passing data on, like a daemon that hangs."""
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
@@ -148,7 +148,7 @@ class Hanging(TcpProxy):
         await self.flows.wait()
 
 
-async def test_a_daemon_that_hangs_is_said_not_to_answer_until_it_does(chromium_binary: str) -> None:
+async def test_a_hanging_daemon_is_reported_until_it_answers(chromium_binary: str) -> None:
     async with (
         serving(calm()) as url,
         Hanging(url.removeprefix("http://")) as between,
@@ -158,13 +158,13 @@ async def test_a_daemon_that_hangs_is_said_not_to_answer_until_it_does(chromium_
         await page.until(f"{text('#feed-state')} === 'live'")
 
         between.flows.clear()
-        await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: what is shown is of')")
+        await page.until(f"{text('#connection')}.startsWith('controllerd does not answer: this page is from')")
 
         between.flows.set()
         await page.until(f"{text('#connection')} === ''")
 
 
-async def test_a_stream_that_fell_silent_is_not_called_live(chromium_binary: str) -> None:
+async def test_a_stream_without_heartbeats_is_interrupted(chromium_binary: str) -> None:
     async with opened(chromium_binary, calm()) as page:
         await page.until(f"{text('#feed-state')} === 'live'")
         assert await page.run("Number(document.querySelector('#feed').dataset.quiet)") > 2 * 1000 * HEARTBEAT_S
@@ -176,7 +176,7 @@ async def test_a_stream_that_fell_silent_is_not_called_live(chromium_binary: str
         await page.until(f"{text('#feed-state')} === 'live'")
 
 
-async def test_a_tab_that_nobody_sees_holds_no_stream_and_misses_nothing(chromium_binary: str) -> None:
+async def test_a_hidden_tab_uses_no_stream_and_misses_no_events(chromium_binary: str) -> None:
     """A browser has six connections for all of its tabs: with a stream in each of six, no page would load any more."""
     controller = calm()
     async with opened(chromium_binary, controller) as page:
@@ -184,18 +184,18 @@ async def test_a_tab_that_nobody_sees_holds_no_stream_and_misses_nothing(chromiu
 
         await page.run("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true })")
         await page.run("document.dispatchEvent(new Event('visibilitychange'))")
-        await page.until(f"{text('#feed-state')} === 'resting'")
-        controller.recent.record(AlarmRecord("late", "while nobody looked"))
+        await page.until(f"{text('#feed-state')} === 'hidden'")
+        controller.recent.record(AlarmRecord("late", "while the tab was hidden"))
 
         await page.run("delete document.hidden")
         await page.run("document.dispatchEvent(new Event('visibilitychange'))")
-        await page.until(f"{text('#happenings li')}.includes('while nobody looked')")
+        await page.until(f"{text('#happenings li')}.includes('while the tab was hidden')")
         await page.until(f"{text('#feed-state')} === 'live'")
 
 
 @dataclass
 class Wall:
-    """A clock that shows what it was set to."""
+    """A clock with a time that is set by hand."""
 
     at_ms: int
 
@@ -206,7 +206,7 @@ class Wall:
         return self.at_ms / 1000
 
 
-async def test_what_happened_on_another_day_has_its_date(chromium_binary: str) -> None:
+async def test_events_of_another_day_have_their_date(chromium_binary: str) -> None:
     controller, clock = calm(), Wall(NOW_MS - 24 * 3_600_000)
     controller.recent = Recent(clock)
     controller.recent.record(AlarmRecord("early", "before midnight"))
@@ -225,10 +225,10 @@ async def test_what_happened_on_another_day_has_its_date(chromium_binary: str) -
         assert "UTC" in await page.run(text("#events .head"))
 
 
-# -- asking ------------------------------------------------------------------------------------------------------------
+# -- questions ---------------------------------------------------------------------------------------------------------
 
 
-async def test_why_is_asked_from_the_keyboard_alone(chromium_binary: str) -> None:
+async def test_an_explanation_needs_only_the_keyboard(chromium_binary: str) -> None:
     controller = calm()
     lose_broker_2(controller)
     async with opened(chromium_binary, controller) as page:
@@ -246,7 +246,7 @@ async def test_why_is_asked_from_the_keyboard_alone(chromium_binary: str) -> Non
         await page.until("document.querySelector('#why') === null")
 
 
-async def test_everything_is_reached_by_the_tab_key_and_shows_that_it_is(chromium_binary: str) -> None:
+async def test_every_control_is_reached_by_the_tab_key_and_has_a_visible_focus(chromium_binary: str) -> None:
     controller = calm()
     lose_broker_2(controller)
     hold_much(controller)
@@ -267,7 +267,7 @@ async def test_everything_is_reached_by_the_tab_key_and_shows_that_it_is(chromiu
         assert await page.run("unseen") == []
 
 
-async def test_a_tile_leads_to_its_list_and_the_list_to_the_reason(chromium_binary: str) -> None:
+async def test_a_tile_links_to_its_list_and_the_list_to_explanations(chromium_binary: str) -> None:
     controller = calm()
     lose_broker_2(controller)
     async with opened(chromium_binary, controller) as page:
@@ -287,7 +287,7 @@ async def test_a_command_is_copied(chromium_binary: str) -> None:
         await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
         await page.run("document.querySelector('#list tbody button').click()")
 
-        await page.until(f"{text('#told')} === 'Copied: controllerctl why orders-0'")
+        await page.until(f"{text('#copied')} === 'Copied: controllerctl why orders-0'")
         assert await page.run("navigator.clipboard.readText()") == "controllerctl why orders-0"
 
 
@@ -305,7 +305,7 @@ async def test_markup_from_outside_never_runs(chromium_binary: str) -> None:
         assert await page.run("document.querySelectorAll('body img, body script').length") == 0
 
 
-# -- looks -------------------------------------------------------------------------------------------------------------
+# -- layout ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/", "/?why=orders-2", "/?list=under-replicated"])
@@ -319,7 +319,7 @@ async def test_it_fits_a_phone(chromium_binary: str, path: str) -> None:
         assert await page.run("document.documentElement.scrollWidth") == 360
 
 
-async def test_the_theme_follows_the_system_until_somebody_chooses(chromium_binary: str) -> None:
+async def test_the_theme_follows_the_system_until_one_is_chosen(chromium_binary: str) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     async with opened(chromium_binary, calm()) as page:
         light = await page.run(ground)
@@ -334,11 +334,11 @@ async def test_the_theme_follows_the_system_until_somebody_chooses(chromium_bina
 
 
 async def violations(page: Page) -> list[dict[str, Any]]:
-    """What axe-core finds that is serious or critical."""
+    """The serious and critical violations that axe-core finds."""
     await page.run(f"{AXE.read_text()}; undefined")
     found = await page.run("axe.run(document).then((results) => JSON.stringify(results.violations))")
-    grave = [each for each in json.loads(found) if each["impact"] in {"serious", "critical"}]
-    return [{"id": each["id"], "nodes": [node["html"] for node in each["nodes"]]} for each in grave]
+    serious = [each for each in json.loads(found) if each["impact"] in {"serious", "critical"}]
+    return [{"id": each["id"], "nodes": [node["html"] for node in each["nodes"]]} for each in serious]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -363,7 +363,7 @@ async def test_axe_finds_nothing_serious_on_a_phone_of_a_standby(chromium_binary
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_token_is_asked_for_and_kept_for_this_tab(chromium_binary: str) -> None:
+async def test_a_token_is_requested_and_kept_for_this_tab(chromium_binary: str) -> None:
     controller = calm()
     config = HttpConfig(listen=Address("127.0.0.1", 0), read_token=Secret(TOKEN))
     server = StatusServer(controller.sources(), config)
@@ -375,7 +375,7 @@ async def test_a_token_is_asked_for_and_kept_for_this_tab(chromium_binary: str) 
             await page.run("document.querySelector('#token').focus()")
             await write(page, "guessed")
             await press(page, "Enter")
-            await page.until(f"{text('#login-answer')} === 'This token is not one of ours.'")
+            await page.until(f"{text('#login-answer')} === 'This token is wrong.'")
 
             await page.run("document.querySelector('#token').select()")
             await write(page, TOKEN)

@@ -1,4 +1,4 @@
-"""The page over a real controller, ZooKeeper and brokers: one of them dies while somebody looks, and comes back."""
+"""The page over a real controller, ZooKeeper and brokers: one of them dies, and comes back."""
 
 import asyncio
 import os
@@ -17,14 +17,14 @@ from tests.report.browser import Page, chromium
 pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(240)]
 
 SEEN: Final = "CONTROLLERD_DASHBOARD_SEEN"
-"""Set to 1, the pictures of this run become those of the documentation."""
+"""If set to 1, screenshots of this run replace those of the documentation."""
 DOCS: Final = Path(__file__).resolve().parents[3] / "docs"
 SHOTS: Final = {"light": (1280, 1400, False), "dark": (1280, 1400, True), "phone": (360, 1400, False)}
-"""Width and height in pixels, and whether it is dark."""
+"""Width and height in pixels, and whether the theme is dark."""
 LARGEST: Final = 300_000
 VICTIM: Final = 2
 FRAGILE: Final = "payments"
-"""One replica each: without its broker there is no leader."""
+"""A topic with one replica per partition, which is offline without its broker."""
 TOPICS: Final = {
     "orders": {n: [1 + (n + at) % 3 for at in range(3)] for n in range(12)},
     "clicks": {n: [1 + (n + at) % 3 for at in range(2)] for n in range(24)},
@@ -44,12 +44,12 @@ async def cluster(tmp_path: Path) -> AsyncIterator[DevCluster]:
 
 async def tile(page: Page, key: str) -> int:
     """The figure of a tile."""
-    said = await page.run(f"document.querySelector('#tile-{key} .value').textContent")
-    return int(str(said).replace(",", ""))
+    shown = await page.run(f"document.querySelector('#tile-{key} .value').textContent")
+    return int(str(shown).replace(",", ""))
 
 
 async def until(page: Page, condition: str) -> None:
-    """Wait for a cluster: longer than for a browser."""
+    """Wait for a change of the cluster, which takes longer than one of the page."""
     for _ in range(6):
         try:
             await page.until(condition)
@@ -68,15 +68,13 @@ def lacking(view: ZooKeeperView) -> int:
 
 
 async def ask(cluster: DevCluster, path: str, body: dict[str, Any]) -> None:
-    """A verb, as controllerctl would send it."""
+    """Send a request to change something, as controllerctl does."""
     url = f"http://{cluster.controllers[0].http}{path}"
     async with aiohttp.ClientSession() as http, http.post(url, json=body) as response:
         assert response.status < 300, await response.text()
 
 
-async def test_a_broker_dies_and_comes_back_before_the_eyes_of_an_operator(
-    chromium_binary: str, cluster: DevCluster
-) -> None:
+async def test_an_open_page_shows_that_a_broker_dies_and_comes_back(chromium_binary: str, cluster: DevCluster) -> None:
     address = f"http://{cluster.controllers[0].http}/"
     async with chromium(chromium_binary) as page:
         await page.look(1280, 900)
@@ -115,10 +113,10 @@ async def test_a_broker_dies_and_comes_back_before_the_eyes_of_an_operator(
 
 
 async def publish(page: Page, address: str) -> None:
-    """Take the pictures of the documentation."""
+    """Take the screenshots for the documentation."""
     for name, (width, height, dark) in SHOTS.items():
         await page.look(width, height, dark=dark)
-        picture = await page.picture()
-        assert len(picture) < LARGEST, f"{name} has {len(picture)} bytes"
-        await asyncio.to_thread((DOCS / f"dashboard-{name}.png").write_bytes, picture)
+        screenshot = await page.screenshot()
+        assert len(screenshot) < LARGEST, f"{name} has {len(screenshot)} bytes"
+        await asyncio.to_thread((DOCS / f"dashboard-{name}.png").write_bytes, screenshot)
     await page.look(1280, 900)

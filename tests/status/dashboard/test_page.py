@@ -1,4 +1,4 @@
-"""The page as the server writes it: right without any script."""
+"""The page as the server renders it, without scripts."""
 
 import asyncio
 import re
@@ -31,14 +31,14 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def get(http: aiohttp.ClientSession, controller: FakeController, path: str = "/") -> str:
-    """The page as somebody sees it who comes now."""
+    """The page as the server renders it now."""
     async with serving(controller) as url, http.get(url + path) as response:
         assert response.status == 200
         return await response.text()
 
 
 class Text(HTMLParser):
-    """What a person reads of each element with an id, and the elements that there are."""
+    """The text of each element with an id, and the tags, copied commands and links of the page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Text(HTMLParser):
         self.tags: list[str] = []
         self.copied: list[str] = []
         self.links: dict[str, str] = {}
-        """Where the last link within each element with an id leads."""
+        """The target of the last link within each element with an id."""
         self._open: list[tuple[str, str | None]] = []
         self.feed(page)
 
@@ -76,15 +76,15 @@ async def read(http: aiohttp.ClientSession, controller: FakeController, path: st
 # -- headline and tiles ------------------------------------------------------------------------------------------------
 
 
-async def test_a_healthy_cluster_is_said_to_be_well(http: aiohttp.ClientSession) -> None:
+async def test_the_headline_of_a_healthy_cluster_says_so(http: aiohttp.ClientSession) -> None:
     page = await read(http, calm())
 
     assert page.by_id["headline-sentence"] == "All is well"
     assert "7 partitions of 2 topics on 3 brokers" in page.by_id["headline"]
-    assert page.by_id["tile-offline"].startswith("Offline 0 ✓ fine")
+    assert page.by_id["tile-offline"].startswith("Offline 0 ✓ OK")
 
 
-async def test_a_dead_broker_is_named_with_what_it_did_and_what_helps(http: aiohttp.ClientSession) -> None:
+async def test_a_dead_broker_is_named_with_its_effects_and_next_steps(http: aiohttp.ClientSession) -> None:
     controller = calm()
     lose_broker_2(controller)
 
@@ -94,12 +94,12 @@ async def test_a_dead_broker_is_named_with_what_it_did_and_what_helps(http: aioh
     assert page.by_id["headline-sentence"] == expected
     assert "bring broker 2 back, or accept data loss:" in page.by_id["headline"]
     assert "controllerctl elect unclean --topic orders --partition 0" in page.copied
-    assert page.by_id["tile-offline"].startswith("Offline 3 ✕ act")
-    assert page.by_id["tile-under-replicated"].startswith("Under-replicated 6 ! look")
+    assert page.by_id["tile-offline"].startswith("Offline 3 ✕ Critical")
+    assert page.by_id["tile-under-replicated"].startswith("Under-replicated 6 ! Warning")
     assert "✕ gone" in page.by_id["broker-2"]
 
 
-async def test_the_head_says_who_leads_and_who_answers(http: aiohttp.ClientSession) -> None:
+async def test_the_controller_and_this_instance_are_named(http: aiohttp.ClientSession) -> None:
     page = await read(http, calm())
 
     assert "controllerd 2000000001 this instance epoch 12, for 4m12s" in page.by_id["instance"]
@@ -107,31 +107,33 @@ async def test_the_head_says_who_leads_and_who_answers(http: aiohttp.ClientSessi
     assert "connected session 0x10000ab" in page.by_id["instance"]
 
 
-async def test_an_instance_that_stands_by_says_who_leads_and_claims_nothing(http: aiohttp.ClientSession) -> None:
+async def test_a_standby_names_the_active_controller_and_shows_no_figures(http: aiohttp.ClientSession) -> None:
     page = await read(http, FakeController())
 
-    assert page.by_id["headline-sentence"].startswith("This instance stands by: broker 2 (built-in) leads since")
-    assert page.by_id["tile-offline"].startswith("Offline - ○ not known here")
+    assert page.by_id["headline-sentence"].startswith(
+        "This instance is standby: broker 2 (built-in) is the active controller"
+    )
+    assert page.by_id["tile-offline"].startswith("Offline - ○ Unknown")
     assert "not known here" in page.by_id["instance"]
 
 
-async def test_no_list_of_a_standby_claims_that_nothing_is_wrong(http: aiohttp.ClientSession) -> None:
+async def test_a_list_of_a_standby_does_not_claim_that_it_is_empty(http: aiohttp.ClientSession) -> None:
     page = await read(http, FakeController(), "/?list=offline")
 
     assert "This instance does not know the partitions" in page.by_id["list"]
 
 
-async def test_an_observer_shows_what_it_sees_and_that_it_only_watches(http: aiohttp.ClientSession) -> None:
+async def test_an_observer_shows_figures_and_its_role(http: aiohttp.ClientSession) -> None:
     controller = calm()
     controller.observe()
 
     page = await read(http, controller)
 
-    assert "this instance only watches" in page.by_id["notices"]
-    assert page.by_id["tile-offline"].startswith("Offline 1 ✕ act")
+    assert "this instance is an observer" in page.by_id["notices"]
+    assert page.by_id["tile-offline"].startswith("Offline 1 ✕ Critical")
 
 
-async def test_a_lost_session_comes_before_everything_else(http: aiohttp.ClientSession) -> None:
+async def test_a_suspended_session_is_the_headline(http: aiohttp.ClientSession) -> None:
     controller = calm()
     controller.session = SessionView("suspended", 1, 1)
 
@@ -141,17 +143,17 @@ async def test_a_lost_session_comes_before_everything_else(http: aiohttp.ClientS
     assert "controllerctl doctor --zk HOSTS" in page.copied
 
 
-async def test_an_event_that_does_not_end_is_the_headline(http: aiohttp.ClientSession) -> None:
+async def test_an_event_without_progress_is_the_headline(http: aiohttp.ClientSession) -> None:
     controller = calm()
     controller.worker = WorkerView("BrokerChange", 7, running_s=45.0, since_progress_s=45.0)
 
     page = await read(http, controller)
 
-    assert "Event 7 BrokerChange is in work for 45s without progress" in page.by_id["headline-sentence"]
-    assert page.by_id["tile-queue"].startswith("Queue age 45s ✕ act")
+    assert "Event 7 BrokerChange is being handled for 45s without progress" in page.by_id["headline-sentence"]
+    assert page.by_id["tile-queue"].startswith("Queue age 45s ✕ Critical")
 
 
-async def test_a_broker_that_cannot_be_told_is_the_headline_of_an_otherwise_healthy_cluster(
+async def test_an_unreachable_broker_is_the_headline_of_an_otherwise_healthy_cluster(
     http: aiohttp.ClientSession,
 ) -> None:
     controller = calm()
@@ -159,13 +161,13 @@ async def test_a_broker_that_cannot_be_told_is_the_headline_of_an_otherwise_heal
 
     page = await read(http, controller)
 
-    expected = "Broker 3 cannot be told what was decided because connection refused"
+    expected = "Broker 3 does not receive requests because connection refused"
     assert page.by_id["headline-sentence"] == expected
     assert "! unreachable" in page.by_id["broker-3"]
     assert "4 requests wait, the oldest for 12s" in page.by_id["broker-3"]
 
 
-async def test_a_first_leader_that_is_missing_is_as_bad_as_a_lost_one(http: aiohttp.ClientSession) -> None:
+async def test_a_missing_first_leader_is_as_critical_as_a_lost_one(http: aiohttp.ClientSession) -> None:
     controller = calm()
     waiting = partition(0, 1, (1,), (8, 9))
     new = waiting._replace(state=type(waiting.state).NEW, leadership=None)
@@ -174,14 +176,14 @@ async def test_a_first_leader_that_is_missing_is_as_bad_as_a_lost_one(http: aioh
     page = await read(http, controller)
 
     assert page.by_id["headline-sentence"].startswith("1 partition without a first leader because brokers 8,9 are gone")
-    assert page.by_id["tile-offline"].startswith("Offline 0 ✕ act and 1 new without a first leader")
+    assert page.by_id["tile-offline"].startswith("Offline 0 ✕ Critical and 1 new without a first leader")
     assert page.links["tile-offline"] == "/?list=waiting#list"
     listed = await read(http, controller, "/?list=waiting")
     assert "Waiting partitions 1" in listed.by_id["list-title"]
     assert "controllerctl why fresh-0" in listed.copied
 
 
-async def test_the_list_of_offline_partitions_leads_to_those_that_never_had_a_leader(
+async def test_the_list_of_offline_partitions_links_to_partitions_without_a_first_leader(
     http: aiohttp.ClientSession,
 ) -> None:
     controller = calm()
@@ -195,10 +197,10 @@ async def test_the_list_of_offline_partitions_leads_to_those_that_never_had_a_le
     assert "and 1 new without a first leader" in page.by_id["list"]
 
 
-# -- what else it shows ------------------------------------------------------------------------------------------------
+# -- the other parts --------------------------------------------------------------------------------------------------
 
 
-async def test_pauses_throttle_quarantine_and_alarms_are_loud(http: aiohttp.ClientSession) -> None:
+async def test_pauses_throttle_quarantine_and_alarms_are_notices(http: aiohttp.ClientSession) -> None:
     controller = calm()
     hold_much(controller)
 
@@ -211,7 +213,7 @@ async def test_pauses_throttle_quarantine_and_alarms_are_loud(http: aiohttp.Clie
     assert "controllerctl resume auto-rebalance" in page.copied
 
 
-async def test_moves_and_deletions_say_what_they_wait_for(http: aiohttp.ClientSession) -> None:
+async def test_reassignments_and_deletions_show_the_reason_for_a_wait(http: aiohttp.ClientSession) -> None:
     controller = calm()
     hold_much(controller)
 
@@ -222,7 +224,7 @@ async def test_moves_and_deletions_say_what_they_wait_for(http: aiohttp.ClientSe
     assert "held up: broker 2 not online" in page.by_id["deletions"]
 
 
-async def test_the_queue_shows_what_ended_and_the_events_what_happened(http: aiohttp.ClientSession) -> None:
+async def test_the_queue_shows_ended_events_and_the_feed_shows_records(http: aiohttp.ClientSession) -> None:
     controller = calm()
     lose_broker_2(controller)
 
@@ -232,7 +234,7 @@ async def test_the_queue_shows_what_ended_and_the_events_what_happened(http: aio
     assert "brokers broker 2 gone" in page.by_id["happenings"]
 
 
-async def test_leaders_stand_beside_what_each_broker_should_lead(http: aiohttp.ClientSession) -> None:
+async def test_leaders_are_shown_beside_preferred_leaders(http: aiohttp.ClientSession) -> None:
     page = await read(http, calm())
 
     assert "3 leaders of 3 preferred skew +29 % 7 replicas" in page.by_id["broker-1"]
@@ -241,7 +243,7 @@ async def test_leaders_stand_beside_what_each_broker_should_lead(http: aiohttp.C
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
-async def test_why_is_answered_without_scripts(http: aiohttp.ClientSession) -> None:
+async def test_an_explanation_needs_no_scripts(http: aiohttp.ClientSession) -> None:
     controller = calm()
     lose_broker_2(controller)
 
@@ -261,7 +263,7 @@ async def test_a_topic_whose_name_looks_like_a_partition_is_the_topic(http: aioh
     assert "orders-70 is healthy (1 partition)" in page.by_id["why-headline"]
 
 
-async def test_a_partition_that_is_called_like_a_topic_is_meant_first_as_on_the_command_line(
+async def test_a_partition_comes_before_a_topic_of_the_same_name_as_on_the_command_line(
     http: aiohttp.ClientSession,
 ) -> None:
     controller = calm()
@@ -272,7 +274,7 @@ async def test_a_partition_that_is_called_like_a_topic_is_meant_first_as_on_the_
     assert "audit-log-0 is healthy, led by broker 1" in page.by_id["why-headline"]
 
 
-async def test_what_does_not_exist_is_said_not_to(http: aiohttp.ClientSession) -> None:
+async def test_an_unknown_topic_has_an_explanation(http: aiohttp.ClientSession) -> None:
     page = await read(http, calm(), "/?why=nowhere")
 
     assert "nowhere" in page.by_id["why-headline"]
@@ -282,7 +284,7 @@ async def test_what_does_not_exist_is_said_not_to(http: aiohttp.ClientSession) -
 @pytest.mark.parametrize(
     ("name", "rows"), [("offline", 3), ("under-replicated", 6), ("non-preferred", 3), ("reassigning", 0)]
 )
-async def test_each_tile_leads_to_the_partitions_that_it_counts(
+async def test_each_tile_links_to_the_partitions_that_it_counts(
     http: aiohttp.ClientSession, name: str, rows: int
 ) -> None:
     controller = calm()
@@ -294,7 +296,7 @@ async def test_each_tile_leads_to_the_partitions_that_it_counts(
     assert sum(text.startswith("controllerctl why orders-") for text in page.copied) == rows
 
 
-async def test_a_long_list_goes_on_on_the_next_page(http: aiohttp.ClientSession) -> None:
+async def test_a_long_list_continues_on_the_next_page(http: aiohttp.ClientSession) -> None:
     controller = calm()
     controller.put_topic("wide", *(partition(n, -1, (2,), (2, 1)) for n in range(130)))
 
@@ -309,10 +311,10 @@ async def test_a_long_list_goes_on_on_the_next_page(http: aiohttp.ClientSession)
     assert "wide-100" in second
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- safety ------------------------------------------------------------------------------------------------------------
 
 
-async def test_markup_from_outside_is_shown_and_never_is_markup(http: aiohttp.ClientSession) -> None:
+async def test_markup_from_outside_is_shown_as_text(http: aiohttp.ClientSession) -> None:
     controller = calm()
     talk_markup(controller)
 
@@ -323,7 +325,7 @@ async def test_markup_from_outside_is_shown_and_never_is_markup(http: aiohttp.Cl
         assert MARKUP in unescape(page)
 
 
-async def test_a_command_is_safe_to_paste_whatever_the_topic_is_called(http: aiohttp.ClientSession) -> None:
+async def test_a_command_is_quoted_for_the_shell(http: aiohttp.ClientSession) -> None:
     controller = calm()
     controller.put_topic("$(reboot)", partition(0, -1, (2,), (2, 1)))
 
@@ -332,7 +334,7 @@ async def test_a_command_is_safe_to_paste_whatever_the_topic_is_called(http: aio
     assert "controllerctl why '$(reboot)-0'" in page.copied
 
 
-async def test_the_page_allows_nothing_but_its_own_files(http: aiohttp.ClientSession) -> None:
+async def test_the_page_allows_only_its_own_files(http: aiohttp.ClientSession) -> None:
     async with serving(calm()) as url:
         async with http.get(url) as response:
             page, policy = await response.text(), response.headers["Content-Security-Policy"]
@@ -347,7 +349,7 @@ async def test_the_page_allows_nothing_but_its_own_files(http: aiohttp.ClientSes
     assert " onclick" not in page
 
 
-async def test_the_same_picture_is_not_sent_twice(http: aiohttp.ClientSession) -> None:
+async def test_an_unchanged_page_is_not_sent_again(http: aiohttp.ClientSession) -> None:
     controller = calm()
     async with serving(controller) as url:
         async with http.get(url) as response:
@@ -368,7 +370,7 @@ async def test_the_same_picture_is_not_sent_twice(http: aiohttp.ClientSession) -
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-async def test_without_a_token_there_is_a_form_and_nothing_of_the_cluster(http: aiohttp.ClientSession) -> None:
+async def test_without_a_token_there_is_only_a_form(http: aiohttp.ClientSession) -> None:
     controller = calm()
     config = HttpConfig(listen=Address("127.0.0.1", 0), read_token=Secret(TOKEN))
     server = StatusServer(controller.sources(), config)
@@ -392,7 +394,7 @@ async def test_without_a_token_there_is_a_form_and_nothing_of_the_cluster(http: 
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-async def test_every_command_that_is_offered_is_one_of_controllerctl(http: aiohttp.ClientSession) -> None:
+async def test_every_command_on_the_page_is_one_of_controllerctl(http: aiohttp.ClientSession) -> None:
     controller = calm()
     lose_broker_2(controller)
     hold_much(controller)

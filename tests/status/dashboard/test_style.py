@@ -1,4 +1,4 @@
-"""The colours can be read in light and in dark."""
+"""The colours have enough contrast in the light and in the dark theme."""
 
 import re
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ CSS: Final = files("controllerd.status.dashboard").joinpath("static", "dashboard
 PAIR: Final = re.compile(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)")
 LIGHT: Final[Mapping[str, str]] = {name: light for name, light, _ in PAIR.findall(CSS)}
 DARK: Final[Mapping[str, str]] = {name: dark for name, _, dark in PAIR.findall(CSS)}
-TEXT: Final = ("ink", "muted", "link", "good", "warn", "bad")
+TEXT: Final = ("ink", "muted", "link", "ok", "warning", "critical")
 BEHIND: Final = ("page", "card", "raised")
 OTHERS: Final = (
-    *product(("ink", "warn", "link"), ("warn-soft",)),
-    *product(("ink", "bad", "muted", "link"), ("bad-soft",)),
-    *product(("ink", "link", "muted"), ("busy-soft",)),
+    *product(("ink", "warning", "link"), ("warning-soft",)),
+    *product(("ink", "critical", "muted", "link"), ("critical-soft",)),
+    *product(("ink", "link", "muted"), ("info-soft",)),
     ("card", "ink"),
 )
-"""Text on other grounds: tiles, notices, the headline, the event in work, what was copied."""
+"""Text on other backgrounds: tiles, notices, the headline, the running event, the copied text."""
 
 
 @pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("text", "ground"), [*product(TEXT, BEHIND), *OTHERS])
-def test_text_stands_out_from_its_ground(colors: Mapping[str, str], text: str, ground: str) -> None:
+def test_text_has_enough_contrast(colors: Mapping[str, str], text: str, ground: str) -> None:
     assert contrast(colors[text], colors[ground]) >= 4.5
 
 
@@ -35,7 +35,7 @@ def test_text_stands_out_from_its_ground(colors: Mapping[str, str], text: str, g
 @pytest.mark.parametrize(
     ("shape", "ground"), [("load", "card"), ("load", "raised"), ("edge", "card"), ("edge", "page")]
 )
-def test_bars_and_edges_of_fields_stand_out(colors: Mapping[str, str], shape: str, ground: str) -> None:
+def test_bars_and_edges_of_fields_have_enough_contrast(colors: Mapping[str, str], shape: str, ground: str) -> None:
     assert contrast(colors[shape], colors[ground]) >= 3
 
 

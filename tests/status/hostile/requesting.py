@@ -1,4 +1,4 @@
-"""Schemathesis as a program: requests made from an OpenAPI document, and answers held against it."""
+"""Runs Schemathesis: it makes requests from an OpenAPI document, and compares the answers with the document."""
 
 import asyncio
 import json
@@ -23,9 +23,9 @@ COMMAND: Final = (
 
 
 async def requests_made(url: str, folder: Path, *, examples: int, phases: str = "coverage,fuzzing") -> int:
-    """How many requests were made, none of which had a wrong answer; what is sent depends on a seed alone.
+    """Send generated requests, check each answer, and return their number; a fixed seed makes them the same each time.
 
-    ``examples`` for each operation, besides the borders of all parameters and fields.
+    ``examples`` is the number for each operation, besides the border values of all parameters and fields.
     """
     report = folder / "report.json"
     options = (

@@ -1,4 +1,4 @@
-"""Who may ask for what, by token, by socket, by name and by origin."""
+"""Access by token, by socket, by host name and by origin."""
 
 import base64
 
@@ -14,7 +14,7 @@ from controllerd.status.http.access import AccessControl
 from controllerd.status.http.credentials import Tokens
 from controllerd.status.http.limits import DEFAULT_LIMITS, ConnectionLimiter
 from controllerd.status.http.problems import describe_problems
-from tests.status.hostile.house import ADMIN, FREE, GUARDED, READ, ask, asked, opened
+from tests.status.hostile.endpoint import ADMIN, FREE, GUARDED, READ, ask, http_request, opened
 
 ONLY_ADMIN = msgspec.structs.replace(GUARDED, read_token=None)
 ONLY_READ = msgspec.structs.replace(GUARDED, admin_token=None)
@@ -60,55 +60,55 @@ def basic(user: str, token: str) -> str:
         (ONLY_READ, "/verb", None, 403),
     ],
 )
-async def test_a_token_opens_what_it_is_for(
+async def test_a_token_permits_the_requests_of_its_rank(
     http: HttpConfig, path: str, authorization: str | None, status: int
 ) -> None:
     headers = {} if authorization is None else {"Authorization": authorization}
-    async with opened(http) as house:
-        found, head = await ask(house, asked(path, "POST" if path == "/verb" else "GET", headers=headers))
+    async with opened(http) as endpoint:
+        found, head = await ask(endpoint, http_request(path, "POST" if path == "/verb" else "GET", headers=headers))
 
     assert found == status
     assert (b"www-authenticate: bearer" in head.lower()) is (status == 401)
 
 
-async def test_bytes_that_are_no_text_are_no_token() -> None:
-    async with opened(GUARDED) as house:
-        request = asked("/look", headers={"Authorization": "Bearer TOKEN"}).replace(b"TOKEN", b"\xff\xfe\x80")
-        assert (await ask(house, request))[0] == 401
+async def test_bytes_that_are_not_text_are_no_valid_token() -> None:
+    async with opened(GUARDED) as endpoint:
+        request = http_request("/look", headers={"Authorization": "Bearer TOKEN"}).replace(b"TOKEN", b"\xff\xfe\x80")
+        assert (await ask(endpoint, request))[0] == 401
 
 
-async def test_what_does_not_exist_needs_no_token() -> None:
-    async with opened(GUARDED) as house:
-        assert (await ask(house, asked("/nothing")))[0] == 404
-        assert (await ask(house, asked("/look", "POST")))[0] == 405
+async def test_an_unknown_path_or_method_needs_no_token() -> None:
+    async with opened(GUARDED) as endpoint:
+        assert (await ask(endpoint, http_request("/nothing")))[0] == 404
+        assert (await ask(endpoint, http_request("/look", "POST")))[0] == 405
 
 
-async def test_the_audit_log_learns_which_token_it_was_and_the_name_beside_it() -> None:
-    async with opened(GUARDED) as house:
+async def test_the_principal_names_the_token_and_the_user_beside_it() -> None:
+    async with opened(GUARDED) as endpoint:
         for authorization in (bearer(ADMIN), basic("alice", ADMIN)):
-            await ask(house, asked("/verb", "POST", headers={"Authorization": authorization}))
+            await ask(endpoint, http_request("/verb", "POST", headers={"Authorization": authorization}))
 
-    assert house.guests == ["token:admin", "token:admin as alice"]
-
-
-async def test_a_token_is_not_needed_where_there_is_none_and_then_is_no_name() -> None:
-    async with opened(FREE) as house:
-        await ask(house, asked("/verb", "POST", headers={"Authorization": basic("root", "whatever")}))
-
-    assert house.guests == [None]
+    assert endpoint.principals == ["token:admin", "token:admin as alice"]
 
 
-async def test_refusals_are_counted_and_told_in_the_log_only_now_and_then_without_the_token() -> None:
+async def test_a_token_is_ignored_where_none_is_configured() -> None:
+    async with opened(FREE) as endpoint:
+        await ask(endpoint, http_request("/verb", "POST", headers={"Authorization": basic("root", "whatever")}))
+
+    assert endpoint.principals == [None]
+
+
+async def test_refusals_are_counted_and_logged_rarely_and_without_the_token() -> None:
     with capture_logs() as lines:
-        async with opened(GUARDED) as house:
+        async with opened(GUARDED) as endpoint:
             for _ in range(20):
-                await ask(house, asked("/look", headers={"Authorization": bearer("guess-guess-guess-guess")}))
-            await ask(house, asked("/verb", "POST", headers={"Authorization": bearer(READ)}))
+                await ask(endpoint, http_request("/look", headers={"Authorization": bearer("guess-guess-guess-guess")}))
+            await ask(endpoint, http_request("/verb", "POST", headers={"Authorization": bearer(READ)}))
 
-        assert house.listener.access is not None
-        assert house.listener.access.refusals == {"unauthorized": 20, "read_token": 1}
-    told = [line for line in lines if line["event"] == "access refused"]
-    assert [line["code"] for line in told] == ["unauthorized"]
+        assert endpoint.listener.access is not None
+        assert endpoint.listener.access.refusals == {"unauthorized": 20, "read_token": 1}
+    logged = [line for line in lines if line["event"] == "access refused"]
+    assert [line["code"] for line in logged] == ["unauthorized"]
     assert "guess" not in repr(lines)
     assert READ not in repr(lines)
 
@@ -134,17 +134,17 @@ async def test_refusals_are_counted_and_told_in_the_log_only_now_and_then_withou
 )
 @pytest.mark.parametrize("path", ["/livez", "/look", "/nothing"])
 async def test_a_loopback_address_serves_nothing_under_foreign_names(path: str, host: str, status: int) -> None:
-    async with opened() as house:
-        found = (await ask(house, asked(path, host=host)))[0]
+    async with opened() as endpoint:
+        found = (await ask(endpoint, http_request(path, host=host)))[0]
 
     assert found == (404 if (path, status) == ("/nothing", 200) else status)
 
 
-async def test_who_sends_no_name_is_no_browser_and_two_names_are_none() -> None:
-    async with opened() as house:
-        assert (await ask(house, b"GET /look HTTP/1.0\r\n\r\n"))[0] == 200
+async def test_a_request_without_a_host_header_is_served_and_one_with_two_is_refused() -> None:
+    async with opened() as endpoint:
+        assert (await ask(endpoint, b"GET /look HTTP/1.0\r\n\r\n"))[0] == 200
         two = b"GET /look HTTP/1.1\r\nHost: localhost\r\nHost: rebound.example\r\n\r\n"
-        assert (await ask(house, two))[0] == 400
+        assert (await ask(endpoint, two))[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -165,22 +165,22 @@ async def test_who_sends_no_name_is_no_browser_and_two_names_are_none() -> None:
         ({"Content-Type": "application/json; charset=utf-8"}, 200),
     ],
 )
-async def test_pages_of_other_sites_cannot_ask_for_verbs(headers: dict[str, str], status: int) -> None:
-    async with opened() as house:
-        found, head = await ask(house, asked("/verb", "POST", b"{}", host="localhost:9191", headers=headers))
+async def test_pages_of_other_sites_cannot_send_verbs(headers: dict[str, str], status: int) -> None:
+    async with opened() as endpoint:
+        found, head = await ask(endpoint, http_request("/verb", "POST", b"{}", host="localhost:9191", headers=headers))
 
-    assert (found, len(house.guests)) == (status, 1 if status == 200 else 0)
+    assert (found, len(endpoint.principals)) == (status, 1 if status == 200 else 0)
     assert b"access-control" not in head.lower()
 
 
 @pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site"])
-async def test_a_page_whose_name_is_no_text_is_refused_like_any_other(name: str) -> None:
-    request = asked("/verb", "POST", b"{}", headers={name: "http://?"}).replace(b"?", b"\xff")
-    async with opened() as house:
-        assert (await ask(house, request))[0] == 403
+async def test_a_page_whose_origin_is_not_text_is_refused(name: str) -> None:
+    request = http_request("/verb", "POST", b"{}", headers={name: "http://?"}).replace(b"?", b"\xff")
+    async with opened() as endpoint:
+        assert (await ask(endpoint, request))[0] == 403
 
 
-async def test_a_host_whose_name_is_written_in_capitals_is_known_by_it() -> None:
+async def test_host_names_are_compared_without_regard_to_case() -> None:
     names = frozenset({"CTL1.Example"})
     access = AccessControl(Tokens(), ConnectionLimiter(DEFAULT_LIMITS), is_local=True, names=names)
     application = web.Application(middlewares=[describe_problems, access.check])
@@ -190,16 +190,16 @@ async def test_a_host_whose_name_is_written_in_capitals_is_known_by_it() -> None
                 assert answer.status == status
 
 
-async def test_pages_of_other_sites_are_not_told_that_they_may_read() -> None:
-    async with opened() as house:
-        preflight = asked(
+async def test_no_cors_header_permits_pages_of_other_sites_to_read() -> None:
+    async with opened() as endpoint:
+        preflight = http_request(
             "/verb", "OPTIONS", headers={"Origin": "https://rebound.example", "Access-Control-Request-Method": "POST"}
         )
-        for request in (preflight, asked("/look", headers={"Origin": "https://rebound.example"})):
-            assert b"access-control" not in (await ask(house, request))[1].lower()
+        for request in (preflight, http_request("/look", headers={"Origin": "https://rebound.example"})):
+            assert b"access-control" not in (await ask(endpoint, request))[1].lower()
 
 
-# -- where tokens come from --------------------------------------------------------------------------------------------
+# -- tokens ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_secret_never_shows() -> None:
@@ -207,10 +207,12 @@ def test_a_secret_never_shows() -> None:
     assert str(Secret("credential:admin")) == "credential:admin"
 
 
-async def test_an_address_that_all_can_reach_needs_a_token_for_everything_but_health() -> None:
+async def test_a_public_address_requires_a_token_for_everything_but_health() -> None:
     http = msgspec.structs.replace(ONLY_ADMIN, listen=Address("0.0.0.0", 0))
-    async with opened(http) as house:
-        assert (await ask(house, asked("/livez", host="controller.example")))[0] == 200
-        assert (await ask(house, asked("/look", host="controller.example")))[0] == 401
+    async with opened(http) as endpoint:
+        assert (await ask(endpoint, http_request("/livez", host="controller.example")))[0] == 200
+        assert (await ask(endpoint, http_request("/look", host="controller.example")))[0] == 401
         admin = bearer(ADMIN)
-        assert (await ask(house, asked("/look", host="controller.example", headers={"Authorization": admin})))[0] == 200
+        assert (
+            await ask(endpoint, http_request("/look", host="controller.example", headers={"Authorization": admin}))
+        )[0] == 200

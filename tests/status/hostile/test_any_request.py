@@ -1,4 +1,4 @@
-"""Thousands of requests made from our own OpenAPI document, right ones and wrong ones, to a whole controller."""
+"""Thousands of valid and invalid requests, made from the OpenAPI document, to a whole controller."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from tests.status.verbs.operating import operating
 
 
 @pytest.mark.timeout(400)
-async def test_every_request_gets_an_answer_as_the_document_says_and_none_is_a_defect(tmp_path: Path) -> None:
-    """A controller with topics, one of which lost a replica; what the requests do to it is done."""
+async def test_every_request_gets_an_answer_that_the_document_describes(tmp_path: Path) -> None:
+    """The controller has topics, one of which lost a replica; the requests really change it."""
     world = await world_of(1, 2, 3)
     world.put_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1], 2: [3]})
     world.put_topic("audit", {0: [1, 2]})

@@ -15,45 +15,45 @@ import pytest
 
 from controllerd.status.http.credentials import peer_of
 from controllerd.status.http.listener import open_sockets
-from tests.status.hostile.house import FREE, GUARDED, Wire, ask, asked, opened
+from tests.status.hostile.endpoint import FREE, GUARDED, RawConnection, ask, http_request, opened
 
 
 @asynccontextmanager
-async def through(path: Path) -> AsyncIterator[Wire]:
+async def through(path: Path) -> AsyncIterator[RawConnection]:
     """A connection to a unix socket."""
     reader, writer = await asyncio.open_unix_connection(path)
     try:
-        yield Wire(reader, writer)
+        yield RawConnection(reader, writer)
     finally:
         writer.close()
         await writer.wait_closed()
 
 
-async def test_whoever_may_open_the_unix_socket_needs_no_token(tmp_path: Path) -> None:
+async def test_users_of_the_unix_socket_need_no_token(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
-    async with opened(msgspec.structs.replace(GUARDED, socket=path)) as house, through(path) as wire:
-        wire.send(asked("/verb", "POST"))
-        assert (await wire.answer())[0] == 200
-        assert (await ask(house, asked("/verb", "POST")))[0] == 401
+    async with opened(msgspec.structs.replace(GUARDED, socket=path)) as endpoint, through(path) as connection:
+        connection.send(http_request("/verb", "POST"))
+        assert (await connection.answer())[0] == 200
+        assert (await ask(endpoint, http_request("/verb", "POST")))[0] == 401
 
 
-async def test_no_page_can_open_the_unix_socket_so_any_name_will_do_there(tmp_path: Path) -> None:
+async def test_the_unix_socket_accepts_any_host_name(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
-    async with opened(msgspec.structs.replace(FREE, socket=path)) as house, through(path) as wire:
-        wire.send(asked("/look", host="controllerd"))
-        assert (await wire.answer())[0] == 200
-        assert (await ask(house, asked("/look", host="controllerd")))[0] == 403
+    async with opened(msgspec.structs.replace(FREE, socket=path)) as endpoint, through(path) as connection:
+        connection.send(http_request("/look", host="controllerd"))
+        assert (await connection.answer())[0] == 200
+        assert (await ask(endpoint, http_request("/look", host="controllerd")))[0] == 403
 
 
-async def test_the_system_says_who_is_at_the_other_end(tmp_path: Path) -> None:
+async def test_the_operating_system_identifies_the_user_of_the_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
-    async with opened(msgspec.structs.replace(FREE, socket=path)), through(path) as wire:
-        peer = peer_of(wire.writer.transport)
+    async with opened(msgspec.structs.replace(FREE, socket=path)), through(path) as connection:
+        peer = peer_of(connection.writer.transport)
 
     assert (peer.user_id, peer.process, str(peer)) == (os.getuid(), os.getpid(), f"uid {os.getuid()}")
 
 
-async def test_only_the_user_and_the_group_may_open_it_and_it_goes_with_the_daemon(tmp_path: Path) -> None:
+async def test_only_the_user_and_the_group_may_open_the_socket_and_the_daemon_removes_it(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     async with opened(msgspec.structs.replace(FREE, socket=path)):
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
@@ -61,7 +61,7 @@ async def test_only_the_user_and_the_group_may_open_it_and_it_goes_with_the_daem
     assert not path.exists()
 
 
-async def test_what_a_killed_daemon_left_behind_is_replaced_and_what_is_in_use_is_not(tmp_path: Path) -> None:
+async def test_the_socket_file_of_a_killed_daemon_is_replaced_and_one_in_use_is_not(tmp_path: Path) -> None:
     http = msgspec.structs.replace(FREE, socket=tmp_path / "admin.sock")
     with socket.socket(socket.AF_UNIX) as abandoned:
         abandoned.bind(str(http.socket))
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-def test_a_socket_in_a_folder_that_is_not_there_names_its_key(tmp_path: Path) -> None:
+def test_an_error_about_a_missing_folder_names_the_configuration_key(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"http\.socket"):
         open_sockets(msgspec.structs.replace(FREE, socket=tmp_path / "nowhere" / "s"), {})
 
@@ -93,13 +93,13 @@ def test_a_socket_in_a_folder_that_is_not_there_names_its_key(tmp_path: Path) ->
 SERVER = """
 import asyncio, os, sys
 from controllerd.errors import ConfigError
-from tests.status.hostile.house import FREE, opened
+from tests.status.hostile.endpoint import FREE, opened
 
 async def main():
     os.environ["LISTEN_PID"] = sys.argv[1] if len(sys.argv) > 1 else str(os.getpid())
     try:
-        async with opened(FREE, environment=os.environ) as house:
-            print(house.port, flush=True)
+        async with opened(FREE, environment=os.environ) as endpoint:
+            print(endpoint.port, flush=True)
             await asyncio.to_thread(sys.stdin.read)
     except ConfigError as error:
         print(error, flush=True)
@@ -113,7 +113,7 @@ _FIRST_FD = 3
 def activated(*sockets: socket.socket, pid: str | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server that gets these sockets as systemd gives them, and the line that it prints."""
     command = [sys.executable, "-c", SERVER, *([pid] if pid else [])]
-    # What systemd does between fork and exec: the sockets are 3, 4 ... of the new process.
+    # As systemd does between fork and exec: the sockets become 3, 4 ... of the new process.
     shift = " ".join(f"{_FIRST_FD + n}<&{given.fileno()}" for n, given in enumerate(sockets))
     process = subprocess.Popen(
         ["bash", "-c", f'exec "$@" {shift}', "bash", *command],
@@ -131,7 +131,7 @@ def activated(*sockets: socket.socket, pid: str | None = None) -> Iterator[tuple
 
 
 def listening(family: socket.AddressFamily, address: tuple[str, int] | str) -> socket.socket:
-    """As a unit's ListenStream= has it."""
+    """A listening socket, as for ListenStream= of a unit."""
     made = socket.socket(family, socket.SOCK_STREAM)
     made.bind(address)
     made.listen()
@@ -139,12 +139,12 @@ def listening(family: socket.AddressFamily, address: tuple[str, int] | str) -> s
 
 
 def answered(client: socket.socket) -> bytes:
-    """The status line of a verb."""
-    client.sendall(asked("/verb", "POST", headers={"Connection": "close"}))
+    """Send a verb, and return the status line of the answer."""
+    client.sendall(http_request("/verb", "POST", headers={"Connection": "close"}))
     return client.makefile("rb").readline()
 
 
-def test_sockets_that_systemd_opened_are_served_in_place_of_our_own(tmp_path: Path) -> None:
+def test_sockets_that_systemd_opened_are_served_instead_of_the_configured_ones(tmp_path: Path) -> None:
     path = str(tmp_path / "activated.sock")
     with (
         listening(socket.AF_INET, ("127.0.0.1", 0)) as tcp,
@@ -166,7 +166,7 @@ def test_sockets_that_are_meant_for_another_process_are_left_alone(tmp_path: Pat
         assert int(port) != tcp.getsockname()[1]
 
 
-def test_a_socket_that_all_can_reach_is_refused_without_tls_and_tokens_wherever_it_comes_from() -> None:
+def test_a_public_socket_from_systemd_is_refused_without_tls_and_tokens() -> None:
     with listening(socket.AF_INET, ("0.0.0.0", 0)) as tcp, activated(tcp) as (_, said):
         assert said.startswith("ListenStream=0.0.0.0:")
         assert "needs TLS (http.tls_certificate, http.tls_key) and a token" in said

@@ -1,4 +1,4 @@
-"""Where tokens are read, and what is wrong with them."""
+"""The sources of tokens, and their problems."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_a_token_is_the_value_itself_or_in_a_file_or_a_credential_of_systemd(tmp
     assert rank(HttpConfig(admin_token=Secret("credential:admin")), CREDENTIALS_DIRECTORY=str(tmp_path)) is Rank.ADMIN
 
 
-def test_what_is_no_token_is_good_for_nothing() -> None:
+def test_an_invalid_token_has_no_rank() -> None:
     http = HttpConfig(admin_token=Secret(TOKEN))
 
     assert [rank(http, token) for token in ("", TOKEN.upper(), TOKEN + "x")] == [Rank.NONE] * 3
@@ -36,7 +36,7 @@ def test_what_is_no_token_is_good_for_nothing() -> None:
         (HttpConfig(read_token=Secret("file:/nowhere/token")), {}, "http.read_token: file:/nowhere/token: cannot be"),
         (HttpConfig(admin_token=Secret("credential:a")), {}, "needs LoadCredential=a:PATH in the unit"),
         (HttpConfig(admin_token=Secret("credential:a")), {"CREDENTIALS_DIRECTORY": "/nowhere"}, "cannot be read"),
-        (HttpConfig(admin_token=Secret(TOKEN), read_token=Secret(TOKEN)), {}, "who may look could do everything"),
+        (HttpConfig(admin_token=Secret(TOKEN), read_token=Secret(TOKEN)), {}, "readers could use every verb"),
     ],
 )
 def test_a_token_that_cannot_be_used_is_a_problem_that_does_not_show_it(

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the server does, and the server does what it says."""
+"""The OpenAPI document agrees with the routes and the answers of the server."""
 
 from collections.abc import Mapping
 
@@ -69,7 +69,7 @@ def test_every_part_of_a_path_is_described(server: StatusServer) -> None:
         assert named == {parameter.name for parameter in route.path_parameters}, route.path
 
 
-def test_a_parameter_is_described_with_what_it_may_be(document: Json) -> None:
+def test_a_parameter_is_described_with_its_type_and_choices(document: Json) -> None:
     parameters = {each["name"]: each for each in document["paths"]["/v1/partitions"]["get"]["parameters"]}
 
     assert parameters["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 2000}
@@ -95,7 +95,7 @@ def test_the_feed_is_described_as_a_list_and_as_a_stream(document: Json) -> None
 
 
 def filled(route: Route) -> str:
-    """The path with something that exists."""
+    """The path with the names of existing things."""
     return route.path.replace("{topic}", "orders").replace("{partition}", "2").replace("{id}", "1")
 
 
@@ -180,7 +180,7 @@ async def test_the_document_and_its_page_are_served() -> None:
     assert "<script" not in page
 
 
-async def test_a_middleware_learns_what_is_asked_for(server: StatusServer) -> None:
+async def test_a_middleware_finds_the_route_of_a_request(server: StatusServer) -> None:
     seen: list[tuple[str, Access] | None] = []
 
     @web.middleware

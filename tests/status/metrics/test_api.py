@@ -33,7 +33,7 @@ TOKEN = "a-token-of-sixteen"
 async def asking(
     controller: FakeController, metrics: MetricsConfig = DEFAULT_METRICS, http: HttpConfig = LOOPBACK
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session towards the real server."""
+    """Start the real server, and connect to it."""
     server = StatusServer(controller.sources(), http, metrics=metrics)
     port = await server.start()
     try:
@@ -44,7 +44,7 @@ async def asking(
 
 
 async def read(session: aiohttp.ClientSession, headers: Mapping[str, str] = MappingProxyType({})) -> list[Metric]:
-    """The metrics, by the parser of the format that came."""
+    """Return the metrics, parsed by the format of the answer."""
     async with session.get("/metrics", headers=headers) as answer:
         assert answer.status == 200
         parse = open_metrics if answer.content_type == "application/openmetrics-text" else plain
@@ -52,7 +52,7 @@ async def read(session: aiohttp.ClientSession, headers: Mapping[str, str] = Mapp
 
 
 async def values(controller: FakeController, *dialects: Dialect) -> dict[str, float]:
-    """Every series with its value, as Prometheus writes it."""
+    """Every series with its value, named as in Prometheus."""
     config = MetricsConfig(dialects=dialects) if dialects else DEFAULT_METRICS
     async with asking(controller, config) as session:
         return series(await read(session))
@@ -74,27 +74,27 @@ def active() -> FakeController:
 
 
 def queried() -> list[str]:
-    """What dashboards and alerts ask for."""
+    """The names that dashboards and alerts query."""
     lines = NAMES.read_text("utf-8").splitlines()
     return [line.split()[0] for line in lines if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("name", queried())
-async def test_each_name_that_dashboards_query_is_there(active: FakeController, name: str) -> None:
+async def test_each_name_that_dashboards_query_exists(active: FakeController, name: str) -> None:
     dialects: tuple[Dialect, ...] = ("strimzi_reporter",) if name.endswith("persec_total") else ()
 
     assert name in {key.partition("{")[0] for key in await values(active, *dialects)}
 
 
-async def test_both_formats_are_valid_and_say_the_same(active: FakeController) -> None:
+async def test_both_formats_are_valid_and_have_the_same_content(active: FakeController) -> None:
     every: tuple[Dialect, ...] = ("jmx_exporter", "confluent", "strimzi_reporter")
     async with asking(active, MetricsConfig(dialects=every)) as session:
         text, opened = await read(session), await read(session, PARTLY)
 
-    def lasting(metrics: list[Metric]) -> set[str]:
+    def stable(metrics: list[Metric]) -> set[str]:
         return {key for key in series(metrics) if not key.startswith(("controllerd_http", "process_"))}
 
-    assert lasting(text) == lasting(opened)
+    assert stable(text) == stable(opened)
     doubled = [name for name, times in Counter(metric.name for metric in opened).items() if times > 1]
     assert not doubled
 
@@ -113,7 +113,7 @@ async def test_the_active_controller_shows_the_cluster(active: FakeController) -
     assert found[f"{CONTROLLER}zkmigrationstate"] == 4
 
 
-async def test_a_passive_instance_shows_nothing_of_it() -> None:
+async def test_a_standby_has_no_figures_of_the_cluster() -> None:
     found = await values(FakeController())
 
     shown = {name: value for name, value in found.items() if name.startswith(CONTROLLER) and value}
@@ -122,7 +122,7 @@ async def test_a_passive_instance_shows_nothing_of_it() -> None:
     assert found["controllerd_foreign_controller_seconds"] == (NOW_MS - SINCE_MS) / 1000
 
 
-async def test_an_observer_counts_what_it_compared_by_how_that_ended() -> None:
+async def test_an_observer_counts_comparisons_by_ruling() -> None:
     controller = FakeController()
     controller.observe(compared("equal"), compared("equal"), compared("different: leader 3", cause="broker came"))
 
@@ -158,7 +158,7 @@ async def test_topics_to_be_deleted_are_not_imbalanced_and_count_with_their_repl
     assert found[f"{CONTROLLER}preferredreplicaimbalancecount"] == 1
 
 
-async def test_the_state_is_that_of_the_event_in_work(active: FakeController) -> None:
+async def test_the_state_is_that_of_the_running_event(active: FakeController) -> None:
     active.worker = WorkerView("BrokerChange", 5, 1.5, 0.5, ControllerState.BROKER_CHANGE)
     active.queue.put(Resign("for a test"))
 
@@ -186,7 +186,7 @@ async def test_timers_are_quantiles_and_a_count(active: FakeController) -> None:
     assert found["kafka_controller_controllereventmanager_eventqueuetimems{quantile=0.50}"] == 4
 
 
-async def test_queues_towards_brokers_do_not_count_what_is_under_way(active: FakeController) -> None:
+async def test_queues_to_brokers_do_not_count_requests_in_flight(active: FakeController) -> None:
     active.channels[BrokerId(2)] = ChannelView(3, 1.5, connected=False, in_flight="LeaderAndIsr")
 
     found = await values(active)
@@ -231,7 +231,7 @@ async def test_requests_are_counted_by_route_and_never_by_path(active: FakeContr
 
 
 @pytest.mark.parametrize(("is_open", "without"), [(False, 401), (True, 200)])
-async def test_where_there_is_a_token_it_is_needed_unless_configured(
+async def test_a_configured_token_is_needed_unless_metrics_are_open(
     active: FakeController, is_open: bool, without: int
 ) -> None:
     http = HttpConfig(listen=LOOPBACK.listen, read_token=Secret(TOKEN))
@@ -244,7 +244,7 @@ async def test_where_there_is_a_token_it_is_needed_unless_configured(
             assert answer.status == 401
 
 
-async def test_nothing_is_said_of_single_partitions(active: FakeController) -> None:
+async def test_no_series_is_about_a_single_partition(active: FakeController) -> None:
     before = await values(active)
     for number in range(50):
         active.put_topic(f"topic-{number}", *(partition(at, 1, (1, 2, 3)) for at in range(20)))

@@ -26,7 +26,7 @@ def test_two_dialects_are_used_unless_others_are_named() -> None:
     assert named == MetricsConfig(dialects=("strimzi_reporter", "jmx_exporter"), open=True)
 
 
-def test_an_unknown_dialect_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError) as refused:
         configured(dialects="statsd")
 

@@ -1,4 +1,4 @@
-"""What is counted while the controller works."""
+"""The metrics that are counted all the time."""
 
 from collections.abc import Iterable
 
@@ -14,8 +14,8 @@ from controllerd.status.metrics.meters import (
     ChannelMeters,
     EventMeters,
     Meters,
+    OfflineTime,
     RecordMeters,
-    Unavailable,
     ZooKeeperMeters,
 )
 from events.base import ControllerState
@@ -24,7 +24,7 @@ REQUEST = StopReplicaRequest(2_000_000_001, 7, 42, {})
 
 
 class Clock:
-    """Seconds that tests move."""
+    """A clock that tests move."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -34,7 +34,7 @@ class Clock:
 
 
 def value(metrics: Iterable[Metric], name: str, **labels: str) -> float | None:
-    """Of the sample of this name with these labels."""
+    """Return the value of the sample with this name and these labels."""
     found = (
         sample.value
         for metric in metrics
@@ -44,7 +44,7 @@ def value(metrics: Iterable[Metric], name: str, **labels: str) -> float | None:
     return next(found, None)
 
 
-def test_an_event_counts_for_its_state_and_under_its_name() -> None:
+def test_an_event_counts_by_its_state_and_by_its_name() -> None:
     events = EventMeters(Clock())
 
     events.observe(ControllerState.BROKER_CHANGE, "BrokerChange", 0.004, 0.25)
@@ -56,7 +56,7 @@ def test_an_event_counts_for_its_state_and_under_its_name() -> None:
     assert events.timer(ControllerState.TOPIC_CHANGE).count == 0
 
 
-def test_the_first_failure_of_an_event_is_an_increase_because_its_count_was_there_before() -> None:
+def test_the_first_failure_of_an_event_is_an_increase_from_zero() -> None:
     records = RecordMeters()
     assert value(records.collect(), "controllerd_event_failures_total", event="TopicChange") == 0
 
@@ -65,7 +65,7 @@ def test_the_first_failure_of_an_event_is_an_increase_because_its_count_was_ther
     assert value(records.collect(), "controllerd_event_failures_total", event="TopicChange") == 1
 
 
-def test_how_long_events_waited_is_forgotten_when_none_came_for_long() -> None:
+def test_waiting_times_are_reset_after_a_time_without_events() -> None:
     clock = Clock()
     events = EventMeters(clock)
     events.observe(0, "Startup", 0.5, 0.1)
@@ -103,7 +103,7 @@ def test_requests_to_zookeeper_count_by_operation() -> None:
 
 def test_seconds_without_a_leader_add_up_over_partitions() -> None:
     clock = Clock()
-    unavailable = Unavailable(clock)
+    unavailable = OfflineTime(clock)
 
     unavailable.note(3)
     clock.now += 10
@@ -115,7 +115,7 @@ def test_seconds_without_a_leader_add_up_over_partitions() -> None:
     assert unavailable.seconds == 35
 
 
-def test_no_series_says_only_since_when_another_is_counted() -> None:
+def test_no_series_is_the_creation_time_of_another() -> None:
     meters = Meters(Clock())
     meters.events.observe(0, "Startup", 0.5, 0.1)
     meters.http.count("GET", "/livez", 200, 0.001)

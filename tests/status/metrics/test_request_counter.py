@@ -1,4 +1,4 @@
-"""How requests are counted."""
+"""The counter of HTTP requests."""
 
 from contextlib import suppress
 
@@ -20,7 +20,7 @@ def counted(meters: Meters) -> dict[str, float]:
 
 
 async def leave(_request: web.Request) -> web.Response:
-    raise ConnectionResetError("nobody is there any more")
+    raise ConnectionResetError("the client disconnected")
 
 
 async def fail(_request: web.Request) -> web.Response:
@@ -28,7 +28,7 @@ async def fail(_request: web.Request) -> web.Response:
 
 
 @pytest.mark.parametrize(("handler", "code"), [(leave, "499"), (fail, "500")])
-async def test_a_client_that_left_is_no_fault_of_the_server(handler: Handler, code: str) -> None:
+async def test_a_disconnected_client_is_no_error_of_the_server(handler: Handler, code: str) -> None:
     meters = Meters()
     application = web.Application(middlewares=[RequestCounter(meters).count])
     register(application, [Route(method="GET", path="/", handler=handler, summary="")])

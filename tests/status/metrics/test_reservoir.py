@@ -8,7 +8,7 @@ from controllerd.status.metrics.reservoir import RESCALE_S, SIZE, DecayingReserv
 
 
 class Clock:
-    """Seconds that tests move."""
+    """A clock that tests move."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -33,7 +33,7 @@ def test_quantiles_are_interpolated_as_yammer_does() -> None:
     assert reservoir.quantiles([0.5, 0.75, 0.99, 0.999]) == pytest.approx([50.5, 75.75, 99.99, 100])
 
 
-def test_it_never_grows_beyond_its_bound() -> None:
+def test_the_sample_is_bounded() -> None:
     reservoir = sample(Clock())
     for value in range(10 * SIZE):
         reservoir.update(value)
@@ -42,7 +42,7 @@ def test_it_never_grows_beyond_its_bound() -> None:
     assert reservoir.quantiles([0.5])[0] == pytest.approx(5 * SIZE, rel=0.1)  # all are equally likely
 
 
-def test_what_is_recent_counts_for_most() -> None:
+def test_recent_values_have_most_weight() -> None:
     clock = Clock()
     reservoir = sample(clock)
     for _ in range(SIZE):

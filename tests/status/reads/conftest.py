@@ -1,4 +1,4 @@
-"""One connection to the real server over a controller without ZooKeeper."""
+"""A client of the real HTTP server, over a fake controller without ZooKeeper."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 
 class Client:
-    """Asks one server."""
+    """A client of one server."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self.session = session
         self.url = url
 
     async def get(self, path: str, kind: type[T], **query: str | int) -> T:
-        """The answer, which must be 200 and exactly of this type."""
+        """Return the answer, which must have status 200 and exactly this type."""
         async with self.session.get(self.url + path, params=query) as response:
             body = await response.read()
             assert response.status == 200, body
             return msgspec.json.decode(body, type=kind)
 
     async def refused(self, path: str, **query: str | int) -> Mapping[str, object]:
-        """The problem that is answered instead."""
+        """Return the problem with which the request is refused."""
         async with self.session.get(self.url + path, params=query) as response:
             assert response.content_type == "application/problem+json", await response.text()
             problem: Mapping[str, object] = await response.json(content_type=None)
@@ -36,7 +36,7 @@ class Client:
             return problem
 
     async def headers(self, path: str, **headers: str) -> tuple[int, Mapping[str, str]]:
-        """Status and headers of an answer."""
+        """Return the status and the headers of an answer."""
         async with self.session.get(self.url + path, headers=headers) as response:
             return response.status, response.headers
 
@@ -50,7 +50,7 @@ def controller() -> FakeController:
 
 @asynccontextmanager
 async def asking(controller: FakeController) -> AsyncIterator[Client]:
-    """A connection to a server of its own."""
+    """Start a server for this controller, and connect to it."""
     async with (
         serving(controller) as url,
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as session,

@@ -1,6 +1,6 @@
-"""``/v1/brokers``: who is alive, who leads how much, and what waits."""
+"""``/v1/brokers``: live and absent brokers, their load, and their pending requests."""
 
-from channel_manager.sender import Pending
+from channel_manager.sender import QueuedRequest
 from controllerd.core.model import BrokerId
 from controllerd.record.records import BrokersRecord, EventBegin
 from controllerd.status.schema.cluster import BrokerDetail, BrokerList
@@ -8,7 +8,7 @@ from tests.status.fake_controller import FakeController, partition
 from tests.status.reads.conftest import Client
 
 
-async def test_brokers_that_are_away_are_listed_for_their_replicas(client: Client) -> None:
+async def test_absent_brokers_with_replicas_are_listed(client: Client) -> None:
     answer = await client.get("/v1/brokers", BrokerList)
 
     assert [(item.id, item.alive, item.replicas) for item in answer.items] == [
@@ -35,8 +35,8 @@ async def test_the_load_follows_the_leaders(client: Client, controller: FakeCont
     assert (one.leaders, two.leaders) == (1, 1)
 
 
-async def test_one_broker_shows_what_waits_for_it(client: Client, controller: FakeController) -> None:
-    controller.pending[BrokerId(2)] = [Pending("LeaderAndIsr", 12, 1.5, 3, in_flight=True)]
+async def test_one_broker_has_its_pending_requests(client: Client, controller: FakeController) -> None:
+    controller.pending[BrokerId(2)] = [QueuedRequest("LeaderAndIsr", 12, 1.5, 3, in_flight=True)]
 
     answer = await client.get("/v1/brokers/2", BrokerDetail)
 
@@ -47,7 +47,7 @@ async def test_one_broker_shows_what_waits_for_it(client: Client, controller: Fa
     ]
 
 
-async def test_one_broker_shows_what_happened_to_it(client: Client, controller: FakeController) -> None:
+async def test_one_broker_has_its_last_transitions(client: Client, controller: FakeController) -> None:
     controller.recent.record(EventBegin(7, "BrokerChange", 2, 0.1), BrokersRecord(gone=[3]))
 
     answer = await client.get("/v1/brokers/3", BrokerDetail)
@@ -59,7 +59,7 @@ async def test_one_broker_shows_what_happened_to_it(client: Client, controller: 
     assert other.transitions == []
 
 
-async def test_a_broker_that_nobody_heard_of_is_not_found(client: Client) -> None:
+async def test_an_unknown_broker_is_not_found(client: Client) -> None:
     problem = await client.refused("/v1/brokers/99")
 
     assert (problem["status"], problem["code"]) == (404, "unknown_broker")

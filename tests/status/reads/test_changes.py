@@ -1,4 +1,4 @@
-"""The moment since which a partition has its leader, found in the history."""
+"""The beginning of the present leadership of a partition, found in the recent records."""
 
 from controllerd.core.model import TopicPartition
 from controllerd.record.envelope import RecentRecord
@@ -22,7 +22,7 @@ LOADED_BY_1: list[Record] = [SnapshotBegin(1), led(1), SnapshotEnd(2, 1, 1), mov
 
 
 async def since(*records: Record) -> int | None:
-    """The number of the record, from 0, since which the partition is as it is; None when that is longer ago."""
+    """The number, from 0, of the record that changed the partition last; None if it is not among the records."""
     entries = [RecentRecord(number, number, 1, number, "event", record) for number, record in enumerate(records)]
     wanted = WantedPartitions()
     wanted.add("t", 0)
@@ -30,7 +30,7 @@ async def since(*records: Record) -> int | None:
     return None if found is None else found.number
 
 
-async def test_an_orderly_move_is_when_the_leader_began_though_the_state_stays_online() -> None:
+async def test_an_orderly_move_of_the_leader_is_a_change_though_the_state_stays_online() -> None:
     assert await since(led(1), moved(NEW, ONLINE), led(2)) == 2
 
 
@@ -38,11 +38,11 @@ async def test_an_orderly_move_after_a_takeover_counts_and_not_the_takeover() ->
     assert await since(*LOADED_BY_1, led(2)) == 4
 
 
-async def test_an_isr_that_changes_after_an_orderly_move_leaves_its_time() -> None:
+async def test_an_isr_change_after_an_orderly_move_is_no_change_of_the_leader() -> None:
     assert await since(*LOADED_BY_1, led(2), led(2, (2, 1, 3)), led(2, (2,))) == 4
 
 
-async def test_an_isr_that_changes_under_one_leader_leaves_the_time_of_its_election() -> None:
+async def test_an_isr_change_after_an_election_is_no_change_of_the_leader() -> None:
     assert await since(led(1), moved(ONLINE, OFFLINE), led(2), moved(OFFLINE, ONLINE), led(2, (2, 3))) == 3
 
 
@@ -50,9 +50,9 @@ async def test_the_newest_of_several_orderly_moves_counts() -> None:
     assert await since(*LOADED_BY_1, led(2), led(1), led(2)) == 6
 
 
-async def test_a_partition_that_nobody_moved_is_as_it_is_since_its_last_transition() -> None:
+async def test_without_a_move_the_last_transition_is_the_change() -> None:
     assert await since(*LOADED_BY_1, led(1, (1,))) == 3
 
 
-async def test_where_the_leadership_before_the_transition_is_forgotten_the_transition_counts() -> None:
+async def test_without_the_leadership_before_a_transition_the_transition_is_the_change() -> None:
     assert await since(moved(OFFLINE, ONLINE), led(2, (2, 3))) == 0

@@ -1,23 +1,23 @@
-"""How far a comparison has come is told honestly: never back, and nothing that nobody can know."""
+"""The progress of a comparison: it never decreases, and claims nothing that is not known."""
 
-from controllerd.status.reads.comparison import WAITING, Progress
+from controllerd.status.reads.comparison import WAITING, ComparisonProgress
 from tests.fakes.world import ManualClock
 
 
-def begun(clock: ManualClock, work: float = 10.0) -> Progress:
-    """A comparison whose turn it is."""
-    progress = Progress(clock.monotonic)
+def begun(clock: ManualClock, work: float = 10.0) -> ComparisonProgress:
+    """The progress of a comparison that has begun."""
+    progress = ComparisonProgress(clock.monotonic)
     progress.expect(work)
     return progress
 
 
-def test_what_waits_for_its_turn_has_no_percentage_and_no_end_in_sight() -> None:
-    progress = Progress(ManualClock().monotonic)
+def test_a_waiting_comparison_has_no_percentage_and_no_estimated_end() -> None:
+    progress = ComparisonProgress(ManualClock().monotonic)
 
     assert (progress.stage, progress.percent, progress.eta_s) == (WAITING, None, None)
 
 
-def test_stages_and_parts_of_them_add_up() -> None:
+def test_stages_and_their_parts_add_up() -> None:
     progress = begun(ManualClock())
 
     progress.enter("reading ZooKeeper", 4.0)
@@ -29,7 +29,7 @@ def test_stages_and_parts_of_them_add_up() -> None:
     assert progress.percent == 100.0
 
 
-def test_what_is_begun_anew_does_not_take_anything_back() -> None:
+def test_a_smaller_part_than_before_is_ignored() -> None:
     progress = begun(ManualClock())
     progress.enter("reading ZooKeeper", 10.0)
 
@@ -39,7 +39,7 @@ def test_what_is_begun_anew_does_not_take_anything_back() -> None:
     assert progress.percent == 75.0
 
 
-def test_more_work_shares_what_is_left_of_the_way() -> None:
+def test_additional_work_shares_the_remaining_percentage() -> None:
     progress = begun(ManualClock())
     progress.enter("reading ZooKeeper", 10.0)
     progress.advance(0.5)
@@ -53,7 +53,7 @@ def test_more_work_shares_what_is_left_of_the_way() -> None:
     assert progress.percent == 100.0
 
 
-def test_more_than_was_expected_ends_at_100() -> None:
+def test_more_work_than_expected_ends_at_100_percent() -> None:
     progress = begun(ManualClock())
     progress.enter("asking broker 1 (1 of 1)", 30.0)
     progress.advance(1.0)
@@ -63,18 +63,18 @@ def test_more_than_was_expected_ends_at_100() -> None:
     assert progress.percent == 100.0
 
 
-def test_what_is_left_is_reckoned_at_the_speed_so_far() -> None:
+def test_the_remaining_time_follows_from_the_speed_so_far() -> None:
     clock = ManualClock()
     progress = begun(clock)
     progress.enter("reading ZooKeeper", 10.0)
     progress.advance(0.2)
 
-    assert progress.eta_s is None  # nothing is known of the speed
+    assert progress.eta_s is None  # the speed is not known yet
     clock.now += 2.0
     assert progress.eta_s == 8.0
 
 
-def test_a_pause_is_waited_for_and_is_no_work() -> None:
+def test_a_pause_adds_to_the_remaining_time_and_not_to_the_work() -> None:
     clock = ManualClock()
     progress = begun(clock)
     progress.enter("reading ZooKeeper", 10.0)

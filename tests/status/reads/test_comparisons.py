@@ -1,4 +1,4 @@
-"""Comparisons are shared by those who ask meanwhile, kept for a while, and end with the server."""
+"""Comparisons are shared by simultaneous requests, kept for a while, and cancelled with the server."""
 
 import asyncio
 import gc
@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from controllerd.errors import StoreUnavailable
-from controllerd.status.reads.comparison import Progress
+from controllerd.status.reads.comparison import ComparisonProgress
 from controllerd.status.reads.diff import KEPT_S, MAX_KEPT, Comparisons, LiveComparison
 from controllerd.status.schema.work import DifferenceList
 from tests.cli.documents import META
@@ -16,115 +16,115 @@ from tests.fakes.world import ManualClock
 FOUND = DifferenceList(meta=META, items=[], compared=3, brokers=[])
 
 
-async def at_once(_with_brokers: bool, _progress: Progress) -> DifferenceList:
-    """Nothing differs."""
+async def at_once(_with_brokers: bool, _progress: ComparisonProgress) -> DifferenceList:
+    """A comparison that ends at once without differences."""
     return FOUND
 
 
-async def never(_with_brokers: bool, _progress: Progress) -> DifferenceList:
-    """Somebody does not answer."""
+async def never(_with_brokers: bool, _progress: ComparisonProgress) -> DifferenceList:
+    """A comparison that does not end."""
     await asyncio.Event().wait()
     return FOUND
 
 
-async def ended(book: Comparisons) -> LiveComparison:
-    """One more that has come to its end."""
-    comparison = book.begin(with_brokers=False)
+async def ended(comparisons: Comparisons) -> LiveComparison:
+    """Begin a comparison and wait for its end."""
+    comparison = comparisons.begin(with_brokers=False)
     await comparison.wait(10.0)
     return comparison
 
 
-async def test_who_asks_for_the_same_meanwhile_joins_and_who_asks_for_another_does_not() -> None:
-    book = Comparisons(never)
+async def test_a_request_joins_a_comparison_of_the_same_kind_only() -> None:
+    comparisons = Comparisons(never)
     try:
-        first = book.begin(with_brokers=True)
+        first = comparisons.begin(with_brokers=True)
 
-        assert book.begin(with_brokers=True) is first
-        assert book.begin(with_brokers=False) is not first
+        assert comparisons.begin(with_brokers=True) is first
+        assert comparisons.begin(with_brokers=False) is not first
     finally:
-        await book.close()
+        await comparisons.close()
 
 
-async def test_what_has_ended_is_not_joined() -> None:
-    book = Comparisons(at_once)
-    first = await ended(book)
+async def test_an_ended_comparison_is_not_joined() -> None:
+    comparisons = Comparisons(at_once)
+    first = await ended(comparisons)
 
-    second = await ended(book)
+    second = await ended(comparisons)
 
     assert (second is first, first.found, second.found) == (False, FOUND, FOUND)
 
 
 async def test_only_the_last_few_are_kept() -> None:
-    book = Comparisons(at_once)
+    comparisons = Comparisons(at_once)
 
-    all_ = [await ended(book) for _ in range(MAX_KEPT + 2)]
+    all_ = [await ended(comparisons) for _ in range(MAX_KEPT + 2)]
 
-    assert [one for one in all_ if book.find(one.id)] == all_[-MAX_KEPT:]
+    assert [one for one in all_ if comparisons.find(one.id)] == all_[-MAX_KEPT:]
 
 
-async def test_none_is_kept_for_longer_than_ten_minutes_after_its_end() -> None:
+async def test_a_comparison_is_kept_for_ten_minutes_after_its_end() -> None:
     clock = ManualClock()
-    book = Comparisons(at_once, clock.monotonic)
-    comparison = await ended(book)
+    comparisons = Comparisons(at_once, clock.monotonic)
+    comparison = await ended(comparisons)
 
     clock.now += KEPT_S
-    assert book.find(comparison.id) is comparison
+    assert comparisons.find(comparison.id) is comparison
     clock.now += 1.0
-    assert book.find(comparison.id) is None
+    assert comparisons.find(comparison.id) is None
 
 
-async def test_what_is_under_way_is_not_forgotten_however_long_it_takes() -> None:
+async def test_a_comparison_under_way_is_kept() -> None:
     clock = ManualClock()
-    book = Comparisons(never, clock.monotonic)
+    comparisons = Comparisons(never, clock.monotonic)
     try:
-        comparison = book.begin(with_brokers=True)
+        comparison = comparisons.begin(with_brokers=True)
         clock.now += KEPT_S * 2
 
-        assert (book.find(comparison.id), comparison.elapsed_s) == (comparison, KEPT_S * 2)
+        assert (comparisons.find(comparison.id), comparison.elapsed_s) == (comparison, KEPT_S * 2)
     finally:
-        await book.close()
+        await comparisons.close()
 
 
-async def test_what_is_under_way_ends_when_the_book_is_closed() -> None:
-    began, was_told = asyncio.Event(), asyncio.Event()
+async def test_a_comparison_under_way_is_cancelled_by_close() -> None:
+    began, was_cancelled = asyncio.Event(), asyncio.Event()
 
-    async def work(_with_brokers: bool, _progress: Progress) -> DifferenceList:
+    async def work(_with_brokers: bool, _progress: ComparisonProgress) -> DifferenceList:
         began.set()
         try:
             return await never(_with_brokers, _progress)
         finally:
-            was_told.set()
+            was_cancelled.set()
 
-    book = Comparisons(work)
-    comparison = book.begin(with_brokers=True)
+    comparisons = Comparisons(work)
+    comparison = comparisons.begin(with_brokers=True)
     await asyncio.wait_for(began.wait(), 10.0)
 
-    await book.close()
+    await comparisons.close()
 
-    assert (was_told.is_set(), comparison.found) == (True, None)
+    assert (was_cancelled.is_set(), comparison.found) == (True, None)
 
 
-async def test_one_of_another_term_is_given_up_and_not_joined() -> None:
-    book = Comparisons(never)
+async def test_a_comparison_of_another_term_is_cancelled_and_not_joined() -> None:
+    comparisons = Comparisons(never)
     try:
-        stale = book.begin(with_brokers=True, term=3)
-        other = book.begin(with_brokers=True, term=5)
+        stale = comparisons.begin(with_brokers=True, term=3)
+        other = comparisons.begin(with_brokers=True, term=5)
         await stale.wait(10.0)
 
         assert (other is stale, other.ended, stale.problem and stale.problem.code) == (False, None, "not_controller")
     finally:
-        await book.close()
+        await comparisons.close()
 
 
 class Seen:
-    """What a comparison has read."""
+    """Data that a comparison has read."""
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("no session"), KeyError("t-0")])
-async def test_of_an_error_nothing_is_kept_that_was_read_until_then(error: Exception) -> None:
+async def test_after_an_error_the_data_that_was_read_is_released(error: Exception) -> None:
     kept: list[weakref.ref[Seen]] = []
 
-    async def fails(_with_brokers: bool, _progress: Progress) -> DifferenceList:
+    async def fails(_with_brokers: bool, _progress: ComparisonProgress) -> DifferenceList:
         seen = Seen()
         kept.append(weakref.ref(seen))
         await asyncio.sleep(0)

@@ -31,11 +31,11 @@ async def test_the_effective_configuration_is_shown_without_secrets(client: Clie
     ("key", "expected"),
     [("zookeeper.sasl_password", True), ("http.admin_token", True), ("audit.head_key_file", False), ("node.id", False)],
 )
-def test_what_is_secret_goes_by_its_name(key: str, expected: bool) -> None:
+def test_secrets_are_recognised_by_their_key(key: str, expected: bool) -> None:
     assert is_secret(key) is expected
 
 
-def test_unclean_elections_are_shown_as_dynamic_configurations_make_them() -> None:
+def test_dynamic_configurations_override_the_setting_of_unclean_elections() -> None:
     known = SettingsBook({UNCLEAN: Configured("false", "prod.toml")}).current
 
     def shown(is_unclean: bool | None) -> tuple[str, Source]:

@@ -1,4 +1,4 @@
-"""``/v1/diff`` over real connections: an answer at once, and the comparison where it is asked after."""
+"""``/v1/diff`` over real connections: results at once, progress, and results of longer comparisons."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from controllerd.errors import StoreUnavailable
-from controllerd.status.reads.comparison import WAITING, Comparison, Differing, Progress
+from controllerd.status.reads.comparison import WAITING, Comparison, ComparisonProgress, Differing
 from controllerd.status.schema.common import Problem
 from controllerd.status.schema.work import Comparing, DifferenceList
 from tests.status.fake_controller import FakeController, serving
@@ -19,8 +19,8 @@ SAME = Comparison(differences=(), partitions=4, brokers=(1, 2))
 Kind = TypeVar("Kind")
 
 
-class Said(NamedTuple):
-    """An answer."""
+class DiffAnswer(NamedTuple):
+    """An answer of the server."""
 
     status: int
     body: bytes
@@ -28,23 +28,23 @@ class Said(NamedTuple):
     retry_after: str | None
 
     def content(self, kind: type[Kind]) -> Kind:
-        """The body as what it should be."""
+        """Return the decoded body."""
         return msgspec.json.decode(self.body, type=kind)
 
 
 class Comparer:
-    """Compares for as long as the test wants, one at a time."""
+    """Compares until the test lets it end, one comparison at a time."""
 
     def __init__(self) -> None:
         self.asked: list[bool] = []
         self.began = asyncio.Event()
-        self.goes_on = asyncio.Event()
+        self.may_end = asyncio.Event()
         self.was_cancelled = False
         self.error: Exception | None = None
         self._turn = asyncio.Lock()
 
-    async def compare(self, with_brokers: bool, progress: Progress) -> Comparison:
-        """Half of it; the rest once the test says so."""
+    async def compare(self, with_brokers: bool, progress: ComparisonProgress) -> Comparison:
+        """Do half of the work, and the rest once the test allows it."""
         async with self._turn:
             self.asked.append(with_brokers)
             progress.expect(2.0)
@@ -52,7 +52,7 @@ class Comparer:
             progress.enter("asking broker 2 (1 of 1)", 1.0)
             self.began.set()
             try:
-                await self.goes_on.wait()
+                await self.may_end.wait()
             except asyncio.CancelledError:
                 self.was_cancelled = True
                 raise
@@ -76,29 +76,31 @@ def comparer(controller: FakeController) -> Comparer:
 
 
 class Caller:
-    """Asks one server."""
+    """A client of one server."""
 
     def __init__(self, http: aiohttp.ClientSession) -> None:
         self._http = http
 
-    async def get(self, path: str) -> Said:
+    async def get(self, path: str) -> DiffAnswer:
         async with self._http.get(path, allow_redirects=False) as response:
             headers = response.headers
-            return Said(response.status, await response.read(), headers.get("Location"), headers.get("Retry-After"))
+            return DiffAnswer(
+                response.status, await response.read(), headers.get("Location"), headers.get("Retry-After")
+            )
 
     async def begin(self) -> str:
-        """Begin a comparison that lasts; where it is asked after."""
-        said = await self.get("/v1/diff")
-        assert (said.status, said.location is not None) == (HTTPStatus.ACCEPTED, True)
-        return said.location or ""
+        """Begin a long comparison, and return its path."""
+        answer = await self.get("/v1/diff")
+        assert (answer.status, answer.location is not None) == (HTTPStatus.ACCEPTED, True)
+        return answer.location or ""
 
-    async def outcome(self, path: str) -> Said:
-        """Ask after it until it has ended."""
+    async def outcome(self, path: str) -> DiffAnswer:
+        """Request a comparison until it has ended."""
         async with asyncio.timeout(10):
-            said = await self.get(path)
-            while said.status == HTTPStatus.ACCEPTED:
-                said = await self.get(said.location or "")
-        return said
+            answer = await self.get(path)
+            while answer.status == HTTPStatus.ACCEPTED:
+                answer = await self.get(answer.location or "")
+        return answer
 
 
 @pytest.fixture
@@ -107,34 +109,34 @@ async def caller(controller: FakeController, comparer: Comparer) -> AsyncIterato
         yield Caller(http)
 
 
-async def test_what_is_compared_at_once_is_answered_at_once(comparer: Comparer, caller: Caller) -> None:
-    comparer.goes_on.set()
+async def test_the_result_of_a_short_comparison_comes_at_once(comparer: Comparer, caller: Caller) -> None:
+    comparer.may_end.set()
 
-    said = await caller.get("/v1/diff?brokers=false")
+    answer = await caller.get("/v1/diff?brokers=false")
 
-    assert (said.status, said.location, comparer.asked) == (HTTPStatus.OK, None, [False])
-    assert said.content(DifferenceList).compared == 4
+    assert (answer.status, answer.location, comparer.asked) == (HTTPStatus.OK, None, [False])
+    assert answer.content(DifferenceList).compared == 4
 
 
-async def test_what_takes_longer_is_asked_after(comparer: Comparer, caller: Caller) -> None:
-    said = await caller.get("/v1/diff")
-    now = said.content(Comparing)
+async def test_a_long_comparison_has_its_own_path(comparer: Comparer, caller: Caller) -> None:
+    answer = await caller.get("/v1/diff")
+    now = answer.content(Comparing)
 
-    assert (said.status, said.location, said.retry_after) == (HTTPStatus.ACCEPTED, f"/v1/diff/{now.id}", "1")
+    assert (answer.status, answer.location, answer.retry_after) == (HTTPStatus.ACCEPTED, f"/v1/diff/{now.id}", "1")
     assert (now.stage, now.percent) == ("asking broker 2 (1 of 1)", 50.0)
     assert now.elapsed_s > 0
-    comparer.goes_on.set()
+    comparer.may_end.set()
     assert (await caller.outcome(f"/v1/diff/{now.id}")).content(DifferenceList).brokers == [1, 2]
 
 
-async def test_an_outcome_is_the_same_however_often_it_is_asked_for(comparer: Comparer, caller: Caller) -> None:
+async def test_the_result_of_a_comparison_does_not_change(comparer: Comparer, caller: Caller) -> None:
     path = await caller.begin()
-    comparer.goes_on.set()
+    comparer.may_end.set()
 
     assert await caller.outcome(path) == await caller.get(path)
 
 
-async def test_who_asks_for_the_same_shares_it_and_who_asks_for_another_waits(
+async def test_a_comparison_of_the_same_kind_is_joined_and_another_kind_waits(
     comparer: Comparer, caller: Caller
 ) -> None:
     path = await caller.begin()
@@ -143,27 +145,27 @@ async def test_who_asks_for_the_same_shares_it_and_who_asks_for_another_waits(
 
     assert (same.location, comparer.asked) == (path, [True])
     assert (other.content(Comparing).stage, other.content(Comparing).percent) == (WAITING, None)
-    comparer.goes_on.set()
+    comparer.may_end.set()
     await caller.outcome(other.location or "")
     assert comparer.asked == [True, False]
 
 
-async def test_an_error_is_what_everybody_is_answered_with(comparer: Comparer, caller: Caller) -> None:
+async def test_an_error_is_the_answer_to_every_request(comparer: Comparer, caller: Caller) -> None:
     path = await caller.begin()
     comparer.error = StoreUnavailable("no session")
-    comparer.goes_on.set()
+    comparer.may_end.set()
 
-    for said in (await caller.outcome(path), await caller.get(path)):
-        problem = said.content(Problem)
+    for answer in (await caller.outcome(path), await caller.get(path)):
+        problem = answer.content(Problem)
         assert (problem.status, problem.code, problem.detail) == (503, "zookeeper_unavailable", "no session")
 
 
-async def test_a_defect_is_named_and_nobody_waits_for_ever(
+async def test_an_unexpected_error_ends_the_comparison(
     comparer: Comparer, caller: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = await caller.begin()
     comparer.error = KeyError("t-0")
-    comparer.goes_on.set()
+    comparer.may_end.set()
 
     problem = (await caller.outcome(path)).content(Problem)
 
@@ -171,7 +173,7 @@ async def test_a_defect_is_named_and_nobody_waits_for_ever(
     assert "comparison failed" in capsys.readouterr().out
 
 
-async def test_what_is_not_known_is_said_with_what_to_do(caller: Caller) -> None:
+async def test_an_unknown_comparison_is_refused_with_a_hint(caller: Caller) -> None:
     problem = (await caller.get("/v1/diff/0123456789abcdef")).content(Problem)
 
     assert (problem.status, problem.code) == (404, "unknown_comparison")
@@ -179,41 +181,39 @@ async def test_what_is_not_known_is_said_with_what_to_do(caller: Caller) -> None
     assert problem.hint == "GET /v1/diff begins another"
 
 
-async def test_who_loses_the_role_meanwhile_says_so(
-    controller: FakeController, comparer: Comparer, caller: Caller
-) -> None:
+async def test_a_lost_role_is_the_answer(controller: FakeController, comparer: Comparer, caller: Caller) -> None:
     path = await caller.begin()
     controller.stand_by("broker 2 (built-in) holds the role")
 
-    for said in (await caller.get(path), await caller.get("/v1/diff")):
-        problem = said.content(Problem)
+    for answer in (await caller.get(path), await caller.get("/v1/diff")):
+        problem = answer.content(Problem)
         assert (problem.status, problem.code) == (409, "not_controller")
         assert "broker 2 (built-in) leads" in problem.detail
     assert comparer.asked == [True]
 
 
-async def test_what_was_compared_over_two_terms_means_nothing(
+async def test_a_comparison_across_two_terms_is_refused(
     controller: FakeController, comparer: Comparer, caller: Caller
 ) -> None:
     path = await caller.begin()
     controller.stand_by("a moment")
     controller.lead(5)
-    comparer.goes_on.set()
+    comparer.may_end.set()
 
     problem = (await caller.outcome(path)).content(Problem)
 
     assert (problem.status, problem.code) == (409, "not_controller")
-    assert "the role was lost while it was compared" in problem.detail
+    assert "the role was lost during the comparison" in problem.detail
 
 
-async def test_who_asks_in_a_new_term_gets_a_comparison_of_that_term(
+async def test_a_request_in_a_new_term_begins_a_new_comparison(
     controller: FakeController, comparer: Comparer, caller: Caller
 ) -> None:
     stale = await caller.begin()
     controller.lead(5)
 
     path = await caller.begin()
-    comparer.goes_on.set()
+    comparer.may_end.set()
 
     assert (await caller.outcome(path)).status == HTTPStatus.OK
     assert (await caller.outcome(stale)).content(Problem).code == "not_controller"
@@ -225,20 +225,22 @@ async def test_an_observer_compares_across_the_terms_of_others(
     controller.observe()
     path = await caller.begin()
     controller.snapshot.controller_epoch += 1
-    comparer.goes_on.set()
+    comparer.may_end.set()
 
     assert (await caller.outcome(path)).status == HTTPStatus.OK
 
 
-async def test_what_is_under_way_ends_with_the_server(controller: FakeController, comparer: Comparer) -> None:
+async def test_a_comparison_under_way_is_cancelled_with_the_server(
+    controller: FakeController, comparer: Comparer
+) -> None:
     async with serving(controller) as url, aiohttp.ClientSession(url) as http:
         await Caller(http).begin()
 
     assert comparer.was_cancelled
 
 
-async def test_very_many_differences_are_counted_and_cut_off(controller: FakeController) -> None:
-    async def compare(_with_brokers: bool, _progress: Progress) -> Comparison:
+async def test_very_many_differences_are_counted_and_truncated(controller: FakeController) -> None:
+    async def compare(_with_brokers: bool, _progress: ComparisonProgress) -> Comparison:
         differences = tuple(Differing(f"t-{number}", "leader", "1", "2") for number in range(6_000))
         return Comparison(differences=differences, partitions=6_000, brokers=())
 

@@ -1,4 +1,4 @@
-"""The live feed: as a list, and as server-sent events."""
+"""``/v1/events``: the list and the stream of server-sent events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from controllerd.status.schema.history import Gap, Happening, HappeningList
 from tests.status.fake_controller import FakeController
 
 
-class Told(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One server-sent event."""
 
     event: str
@@ -31,18 +31,18 @@ class Told(NamedTuple):
 
     @property
     def happening(self) -> Happening:
-        """What happened."""
+        """The content of the event."""
         return msgspec.json.decode(self.data, type=Happening)
 
 
 class Stream:
-    """A client that follows."""
+    """A client that reads a stream."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
 
     async def block(self) -> dict[str, str]:
-        """The fields up to the next empty line; a comment is the field without a name."""
+        """Read the fields up to the next empty line; a comment is the field without a name."""
         fields: dict[str, str] = {}
         while line := (await self.response.content.readline()).decode().rstrip("\n"):
             name, _, value = line.partition(": ")
@@ -54,14 +54,14 @@ class Stream:
         while True:
             await self.block()
 
-    async def next(self) -> Told:
-        """The next event."""
+    async def next(self) -> ServerSentEvent:
+        """Read the next event."""
         fields = await self.block()
-        return Told(fields["event"], fields.get("id", ""), fields["data"].encode())
+        return ServerSentEvent(fields["event"], fields.get("id", ""), fields["data"].encode())
 
 
 class Feed:
-    """A server with nothing but the feed."""
+    """A server with this endpoint alone."""
 
     def __init__(self, server: BaseTestServer, session: aiohttp.ClientSession) -> None:
         self.server = server
@@ -117,7 +117,7 @@ async def test_the_newest_are_listed_oldest_first(feed: Feed, controller: FakeCo
     assert answer.oldest_id == f"{controller.recent.boot}.1"
 
 
-async def test_nothing_is_remembered_at_first(feed: Feed) -> None:
+async def test_the_list_is_empty_at_first(feed: Feed) -> None:
     answer = await feed.list()
 
     assert (answer.items, answer.oldest_id) == ([], None)
@@ -144,7 +144,7 @@ async def test_each_record_names_its_event_and_topics(feed: Feed, controller: Fa
         ("?since=10m", ["alarm", "brokers", "deletion"]),
     ],
 )
-async def test_only_what_is_asked_for_is_listed(
+async def test_only_matching_records_are_listed(
     feed: Feed, controller: FakeController, query: str, kinds: list[str]
 ) -> None:
     controller.recent.record(alarm(1), BrokersRecord(gone=[5]), DeletionRecord(["payments"], ["queued"], [None]))
@@ -153,7 +153,7 @@ async def test_only_what_is_asked_for_is_listed(
 
 
 @pytest.mark.parametrize("query", ["?kind=nonsense", "?since=soon", "?limit=0", "?until=10m"])
-async def test_what_makes_no_sense_is_refused(feed: Feed, query: str) -> None:
+async def test_an_invalid_query_is_refused(feed: Feed, query: str) -> None:
     async with feed.session.get(feed.server.make_url(f"/v1/events{query}")) as response:
         problem = await response.json(content_type=None)
 
@@ -163,25 +163,25 @@ async def test_what_makes_no_sense_is_refused(feed: Feed, query: str) -> None:
 # -- the stream --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_begins_now(feed: Feed, controller: FakeController) -> None:
+async def test_a_stream_begins_with_new_records(feed: Feed, controller: FakeController) -> None:
     controller.recent.record(alarm(1))
     async with feed.follow() as stream:
         controller.recent.record(alarm(2))
 
-        told = await stream.next()
+        received = await stream.next()
 
-    assert (told.event, told.id) == ("alarm", f"{controller.recent.boot}.2")
-    assert told.happening.summary == "alarm 2: of a test"
+    assert (received.event, received.id) == ("alarm", f"{controller.recent.boot}.2")
+    assert received.happening.summary == "alarm 2: of a test"
 
 
-async def test_a_stream_can_begin_with_what_is_remembered(feed: Feed, controller: FakeController) -> None:
+async def test_a_stream_can_begin_with_recent_records(feed: Feed, controller: FakeController) -> None:
     controller.recent.record(alarm(1))
 
     async with feed.follow("?since=10m") as stream:
         assert (await stream.next()).happening.summary == "alarm 1: of a test"
 
 
-async def test_whoever_comes_back_misses_nothing(feed: Feed, controller: FakeController) -> None:
+async def test_a_client_that_reconnects_misses_no_records(feed: Feed, controller: FakeController) -> None:
     controller.recent.record(*map(alarm, range(1, 4)))
 
     async with feed.follow(last_id=f"{controller.recent.boot}.1") as stream:
@@ -198,11 +198,11 @@ async def test_an_id_of_another_run_is_a_gap(feed: Feed, controller: FakeControl
     controller.recent.record(alarm(1))
 
     async with feed.follow(last_id=last_id.replace("{boot}", controller.recent.boot)) as stream:
-        told = await stream.next()
+        received = await stream.next()
         following = await stream.next()
 
-    gap = msgspec.json.decode(told.data, type=Gap)
-    assert (told.event, gap.status, gap.next_id) == ("gap", 409, f"{controller.recent.boot}.1")
+    gap = msgspec.json.decode(received.data, type=Gap)
+    assert (received.event, gap.status, gap.next_id) == ("gap", 409, f"{controller.recent.boot}.1")
     assert following.id == gap.next_id
 
 
@@ -217,24 +217,24 @@ async def test_an_id_that_is_no_text_is_a_gap(feed: Feed) -> None:
     await writer.wait_closed()
 
 
-async def test_whoever_was_away_for_too_long_is_told_of_the_gap(controller: FakeController) -> None:
+async def test_a_client_that_reconnects_too_late_gets_a_gap(controller: FakeController) -> None:
     controller.recent = Recent(controller, max_entries=2)
     controller.recent.record(*map(alarm, range(1, 6)))
     async with feeding(controller) as feed, feed.follow(last_id=f"{controller.recent.boot}.1") as stream:
-        told = [await stream.next() for _ in range(3)]
+        received = [await stream.next() for _ in range(3)]
 
-    assert [each.event for each in told] == ["gap", "alarm", "alarm"]
-    assert told[1].id == f"{controller.recent.boot}.4"
+    assert [each.event for each in received] == ["gap", "alarm", "alarm"]
+    assert received[1].id == f"{controller.recent.boot}.4"
 
 
-async def test_only_what_is_asked_for_is_told(feed: Feed, controller: FakeController) -> None:
+async def test_only_matching_records_are_streamed(feed: Feed, controller: FakeController) -> None:
     async with feed.follow("?kind=brokers") as stream:
         controller.recent.record(alarm(1), BrokersRecord(gone=[5]))
 
         assert (await stream.next()).happening.summary == "broker 5 gone"
 
 
-async def test_a_quiet_stream_shows_that_it_lives_and_how_far_it_is(controller: FakeController) -> None:
+async def test_a_quiet_stream_has_heartbeats_with_the_newest_id(controller: FakeController) -> None:
     async with feeding(controller, heartbeat_s=0.01) as feed, feed.follow("?kind=brokers") as stream:
         controller.recent.record(alarm(1))
         blocks = [await stream.block()]
@@ -244,14 +244,14 @@ async def test_a_quiet_stream_shows_that_it_lives_and_how_far_it_is(controller: 
     assert all("data" not in block and "" in block for block in blocks)
 
 
-async def test_a_reader_that_takes_nothing_is_let_go(controller: FakeController) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(controller: FakeController) -> None:
     async with feeding(controller, heartbeat_s=0.05, patience_s=0.05) as feed, feed.follow() as stream:
         connection = stream.response.connection
         assert connection is not None
         assert connection.transport is not None
         connection.transport.pause_reading()
         loop = asyncio.get_running_loop()
-        loop.call_later(1.0, connection.transport.resume_reading)  # by then it must have been let go
+        loop.call_later(1.0, connection.transport.resume_reading)  # it must be disconnected by then
         for _ in range(200):
             controller.recent.record(DeletionRecord(["t" * 200_000], ["queued"], [None]))
         with pytest.raises(aiohttp.ClientError):

@@ -8,7 +8,7 @@ from controllerd.record.records import (
     RefusedRecord,
     TermRecord,
 )
-from controllerd.status.schema.work import ElectionList, TermList
+from controllerd.status.schema.history import ElectionList, TermList
 from tests.status.fake_controller import NODE_ID, FakeController
 from tests.status.reads.conftest import Client
 
@@ -29,10 +29,10 @@ async def test_terms_are_listed_newest_first(client: Client, controller: FakeCon
 
     assert (ours.controller_epoch, ours.holder, ours.ended) == (11, f"controllerd {NODE_ID}", None)
     assert (before.holder, before.ended is not None) == ("broker 2 (built-in)", True)
-    assert before.controller_epoch is None, "nobody read it"
+    assert before.controller_epoch is None, "its epoch was not read"
 
 
-async def test_the_term_of_somebody_else_has_its_epoch_where_that_was_read(
+async def test_the_term_of_another_controller_has_its_epoch_if_that_was_read(
     client: Client, controller: FakeController
 ) -> None:
     controller.recent.record(
@@ -47,7 +47,7 @@ async def test_the_term_of_somebody_else_has_its_epoch_where_that_was_read(
     assert (theirs.controller_epoch, ours.controller_epoch) == (12, 11)
 
 
-async def test_a_term_that_ended_says_why(client: Client, controller: FakeController) -> None:
+async def test_an_ended_term_has_its_reason(client: Client, controller: FakeController) -> None:
     controller.recent.record(
         TermRecord("elected", 11, 4, "nobody", ""),
         TermRecord("fenced", 11, 4, f"{NODE_ID}", "another controller has the epoch"),
@@ -58,10 +58,10 @@ async def test_a_term_that_ended_says_why(client: Client, controller: FakeContro
 
     assert (ended.controller_epoch, ended.reason) == (11, "another controller has the epoch")
     assert (now.holder, now.ended) == ("broker 2 (built-in)", None)
-    assert now.controller_epoch is None, "what this instance knows is the epoch of its own term"
+    assert now.controller_epoch is None, "this instance only knows the epoch of its own term"
 
 
-async def test_whoever_holds_the_role_is_listed_even_if_nobody_saw_it_begin(
+async def test_the_present_holder_is_listed_without_a_record_of_its_beginning(
     client: Client, controller: FakeController
 ) -> None:
     (term,) = (await client.get("/v1/history", TermList)).items
@@ -70,7 +70,7 @@ async def test_whoever_holds_the_role_is_listed_even_if_nobody_saw_it_begin(
     assert term.controller_epoch == controller.snapshot.controller_epoch > 0
 
 
-async def test_elections_name_who_led_before(client: Client, controller: FakeController) -> None:
+async def test_elections_name_the_leader_before(client: Client, controller: FakeController) -> None:
     controller.recent.record(
         led("orders", 0, 1),
         EventBegin(8, "BrokerChange", 2, 0.0),

@@ -1,4 +1,4 @@
-"""What an instance that only watches shows over HTTP, and what it refuses."""
+"""The answers of an observer over HTTP, and its refusals."""
 
 from collections.abc import AsyncIterator
 
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controllerd.status.schema.common import Health, Problem
-from controllerd.status.schema.observations import ObservationsResponse, ObservedState, ObservedTotal
+from controllerd.status.schema.history import ObservationsResponse, ObservedState, ObservedTotal
 from controllerd.status.schema.status import StatusResponse
 from tests.status.fake_controller import FakeController, compared, serving
 
@@ -67,7 +67,9 @@ async def test_the_newest_partitions_have_their_states(http: aiohttp.ClientSessi
     assert (latest[3].before, latest[3].would, latest[3].after) == (before, None, after)
 
 
-async def test_what_cannot_be_told_is_always_listed(http: aiohttp.ClientSession, observer: FakeController) -> None:
+async def test_limits_of_the_observation_are_always_listed(
+    http: aiohttp.ClientSession, observer: FakeController
+) -> None:
     async with serving(observer) as url:
         answer = await observations(http, url)
 
@@ -77,7 +79,7 @@ async def test_what_cannot_be_told_is_always_listed(http: aiohttp.ClientSession,
     assert (found.not_judged, found.cannot_be_seen) == (["the ISR changed", "another leader"], ["quotas"])
 
 
-async def test_a_refusal_to_lead_is_told(http: aiohttp.ClientSession) -> None:
+async def test_a_refusal_to_become_controller_is_shown(http: aiohttp.ClientSession) -> None:
     controller = FakeController()
     controller.observe(refusal="the cluster is being migrated")
 
@@ -87,7 +89,7 @@ async def test_a_refusal_to_lead_is_told(http: aiohttp.ClientSession) -> None:
     assert found.would_refuse == "the cluster is being migrated"
 
 
-async def test_who_contends_for_the_role_has_no_observations(http: aiohttp.ClientSession) -> None:
+async def test_an_instance_that_is_no_observer_has_no_observations(http: aiohttp.ClientSession) -> None:
     async with serving(FakeController()) as url, http.get(f"{url}/v1/observations") as response:
         problem = msgspec.json.decode(await response.read(), type=Problem)
 
@@ -97,9 +99,7 @@ async def test_who_contends_for_the_role_has_no_observations(http: aiohttp.Clien
 
 
 @pytest.mark.parametrize("verb", ["takeover", "resign", "brokers/3/forget"])
-async def test_an_observer_changes_nothing_and_says_so(
-    http: aiohttp.ClientSession, observer: FakeController, verb: str
-) -> None:
+async def test_an_observer_refuses_changes(http: aiohttp.ClientSession, observer: FakeController, verb: str) -> None:
     body = {"reason": "because"} | ({"confirm": 3} if "forget" in verb else {})
     async with serving(observer) as url, http.post(f"{url}/v1/{verb}", json=body) as response:
         problem = msgspec.json.decode(await response.read(), type=Problem)
@@ -125,7 +125,9 @@ async def test_an_observer_is_ready_and_neither_the_controller_nor_a_standby(
     assert statuses == [503, 503]
 
 
-async def test_the_status_counts_how_it_compared(http: aiohttp.ClientSession, observer: FakeController) -> None:
+async def test_the_status_of_an_observer_counts_comparisons(
+    http: aiohttp.ClientSession, observer: FakeController
+) -> None:
     async with serving(observer) as url, http.get(f"{url}/v1/status") as response:
         status = msgspec.json.decode(await response.read(), type=StatusResponse).status
 
@@ -134,7 +136,7 @@ async def test_the_status_counts_how_it_compared(http: aiohttp.ClientSession, ob
     assert status.counts.partitions == 4
 
 
-async def test_the_status_of_who_contends_counts_nothing(http: aiohttp.ClientSession) -> None:
+async def test_the_status_of_another_instance_counts_no_comparisons(http: aiohttp.ClientSession) -> None:
     async with serving(FakeController()) as url, http.get(f"{url}/v1/status") as response:
         status = msgspec.json.decode(await response.read(), type=StatusResponse).status
 

@@ -1,4 +1,4 @@
-"""``/v1/partitions``: filters, order, pages, ETags, single partitions, and why."""
+"""``/v1/partitions``: filters, order, pages, ETags, single partitions, and explanations."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -9,14 +9,13 @@ import pytest
 from controllerd.core.cluster_settings import KAFKAS_DEFAULTS, Policy
 from controllerd.core.model import PartitionState
 from controllerd.record.records import EventBegin, EventEnd, LeadershipRecord
-from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList
-from controllerd.status.schema.why import WhyResponse
+from controllerd.status.schema.cluster import PartitionDetail, PartitionItem, PartitionList, WhyResponse
 from tests.status.fake_controller import FakeController, partition
 from tests.status.reads.conftest import Client, asking
 
 
 class FixedSettings(NamedTuple):
-    """Every topic may have two replicas in sync at least, unless it says otherwise."""
+    """Settings with ``min.insync.replicas`` of 2, unless the topic has another value."""
 
     configs: Mapping[str, Mapping[str, str]]
 
@@ -72,13 +71,13 @@ async def test_all_are_listed_in_order_of_topic_and_number(client: Client) -> No
         ({"sort": "leader"}, ["orders-2", "audit-0", "orders-0", "orders-1"]),
     ],
 )
-async def test_filters_speak_kafkas_language(client: Client, query: dict[str, str], expected: list[str]) -> None:
+async def test_filters_select_as_kafkas_tools_do(client: Client, query: dict[str, str], expected: list[str]) -> None:
     answer = await client.get("/v1/partitions", PartitionList, **query)
 
     assert (names(answer), answer.total) == (expected, len(expected))
 
 
-async def test_without_settings_nobody_knows_who_is_at_its_min_isr(client: Client) -> None:
+async def test_without_settings_a_filter_by_min_isr_is_refused(client: Client) -> None:
     assert (await client.refused("/v1/partitions", at_min_isr="true"))["code"] == "min_isr_unknown"
 
 
@@ -86,7 +85,7 @@ async def test_without_settings_nobody_knows_who_is_at_its_min_isr(client: Clien
     ("query", "expected"),
     [({"at_min_isr": "true"}, ["audit-0", "orders-1"]), ({"under_min_isr": "true"}, ["orders-2"])],
 )
-async def test_partitions_at_and_under_their_min_isr_are_told_apart(
+async def test_partitions_at_and_under_their_min_isr_are_distinguished(
     controller: FakeController, query: dict[str, str], expected: list[str]
 ) -> None:
     controller.settings = FixedSettings({"audit": {"min.insync.replicas": "3"}})
@@ -98,7 +97,7 @@ async def test_partitions_at_and_under_their_min_isr_are_told_apart(
     assert {(item.topic, item.min_isr) for item in answer.items} <= {("audit", 3), ("orders", 2)}
 
 
-async def test_new_partitions_that_nobody_has_led_yet_are_not_offline_but_wait(
+async def test_new_partitions_without_a_first_leader_are_waiting_and_not_offline(
     client: Client, controller: FakeController
 ) -> None:
     first = partition(0, 1, (1, 2))
@@ -110,7 +109,7 @@ async def test_new_partitions_that_nobody_has_led_yet_are_not_offline_but_wait(
 
 
 @pytest.mark.parametrize("path", ["/v1/topics", "/v1/replicas"])
-async def test_a_cursor_of_another_list_is_refused_and_skips_nothing(client: Client, path: str) -> None:
+async def test_a_cursor_of_another_list_is_refused(client: Client, path: str) -> None:
     page = await client.get(path, dict[str, object], limit=1)
 
     problem = await client.refused("/v1/partitions", cursor=str(page["next_cursor"]))
@@ -133,7 +132,7 @@ async def test_pages_together_are_the_whole_list(client: Client, sort: str, limi
     assert pages == names(whole)
 
 
-async def test_a_cursor_stays_right_when_its_topic_is_gone(client: Client, controller: FakeController) -> None:
+async def test_a_cursor_stays_valid_when_its_topic_is_deleted(client: Client, controller: FakeController) -> None:
     first = await client.get("/v1/partitions", PartitionList, limit=2)
     del controller.snapshot.topics["orders"]
     controller.put_topic("payments", partition(0, 1, (1, 2, 3)))
@@ -144,7 +143,7 @@ async def test_a_cursor_stays_right_when_its_topic_is_gone(client: Client, contr
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "eyJhIjoxfQ", "WyJsZWFkZXIiLDAsIm9yZGVycyIsMF0"])
-async def test_what_is_no_cursor_of_this_list_is_refused(client: Client, cursor: str) -> None:
+async def test_an_invalid_cursor_is_refused(client: Client, cursor: str) -> None:
     problem = await client.refused("/v1/partitions", cursor=cursor)
 
     assert (problem["status"], problem["code"]) == (400, "bad_cursor")
@@ -162,21 +161,21 @@ async def test_what_is_no_cursor_of_this_list_is_refused(client: Client, cursor:
         {"leader": "-2"},
     ],
 )
-async def test_values_that_make_no_sense_are_refused(client: Client, query: dict[str, str]) -> None:
+async def test_invalid_values_are_refused(client: Client, query: dict[str, str]) -> None:
     problem = await client.refused("/v1/partitions", **query)
 
     assert (problem["status"], problem["code"]) == (400, "bad_parameter")
     assert next(iter(query)) in str(problem["detail"])
 
 
-async def test_a_word_that_is_none_of_a_few_is_refused_with_those(client: Client) -> None:
+async def test_a_refused_value_has_the_allowed_ones_as_a_hint(client: Client) -> None:
     problem = await client.refused("/v1/partitions", sort="name")
 
     assert str(problem["hint"]).startswith("sort is one of topic, ")
     assert "cursor" not in str(problem["hint"])
 
 
-async def test_an_unknown_parameter_is_refused_with_the_names_of_those_that_there_are(client: Client) -> None:
+async def test_an_unknown_parameter_is_refused_with_the_known_names(client: Client) -> None:
     problem = await client.refused("/v1/partitions", ofline="true")
 
     assert problem["status"] == 400
@@ -184,7 +183,7 @@ async def test_an_unknown_parameter_is_refused_with_the_names_of_those_that_ther
     assert "under_replicated" in str(problem["hint"])
 
 
-async def test_a_picture_that_is_known_already_is_not_sent_again(client: Client, controller: FakeController) -> None:
+async def test_an_unchanged_list_is_not_sent_again(client: Client, controller: FakeController) -> None:
     _, headers = await client.headers("/v1/partitions")
     tag = headers["ETag"]
 
@@ -193,7 +192,7 @@ async def test_a_picture_that_is_known_already_is_not_sent_again(client: Client,
     assert (await client.headers("/v1/partitions", **{"If-None-Match": tag}))[0] == 200
 
 
-async def test_a_list_says_when_each_partition_changed_last(client: Client, controller: FakeController) -> None:
+async def test_a_list_has_the_last_change_of_each_partition(client: Client, controller: FakeController) -> None:
     controller.recent.record(EventBegin(7, "BrokerChange", 2, 0.0), led("orders", 2, 1), EventEnd(7, "", "done", 1.0))
     controller.recent.record(EventBegin(8, "BrokerChange", 2, 0.0), led("orders", 2, -1), EventEnd(8, "", "done", 1.0))
 
@@ -206,7 +205,7 @@ async def test_a_list_says_when_each_partition_changed_last(client: Client, cont
     ]
 
 
-async def test_one_partition_is_shown_with_what_happened_to_it(client: Client, controller: FakeController) -> None:
+async def test_one_partition_has_its_last_transitions(client: Client, controller: FakeController) -> None:
     controller.recent.record(EventBegin(8, "BrokerChange", 2, 0.0), led("orders", 2, -1), EventEnd(8, "", "done", 1.0))
 
     answer = await client.get("/v1/partitions/orders/2", PartitionDetail)
@@ -216,7 +215,7 @@ async def test_one_partition_is_shown_with_what_happened_to_it(client: Client, c
     assert [(each.event_id, each.event) for each in answer.transitions] == [(8, "BrokerChange")]
 
 
-async def test_a_partition_in_quarantine_says_so(client: Client, controller: FakeController) -> None:
+async def test_a_partition_in_quarantine_has_the_reason(client: Client, controller: FakeController) -> None:
     controller.snapshot.quarantine = {"/brokers/topics/orders/partitions/1/state": "not JSON"}
 
     answer = await client.get("/v1/partitions", PartitionList, topic="orders")
@@ -228,13 +227,13 @@ async def test_a_partition_in_quarantine_says_so(client: Client, controller: Fak
     ("path", "code"),
     [("/v1/partitions/nothing/0", "unknown_topic"), ("/v1/partitions/orders/9", "unknown_partition")],
 )
-async def test_what_does_not_exist_is_not_found(client: Client, path: str, code: str) -> None:
+async def test_an_unknown_topic_or_partition_is_not_found(client: Client, path: str, code: str) -> None:
     problem = await client.refused(path)
 
     assert (problem["status"], problem["code"]) == (404, code)
 
 
-async def test_why_explains_what_is_offline(client: Client) -> None:
+async def test_an_offline_partition_is_explained(client: Client) -> None:
     answer = await client.get("/v1/partitions/orders/2/why", WhyResponse)
 
     assert (answer.why.subject, answer.why.condition, answer.why.severity) == ("orders-2", "offline", "critical")
@@ -242,7 +241,7 @@ async def test_why_explains_what_is_offline(client: Client) -> None:
     assert answer.partition is not None
 
 
-async def test_why_answers_also_for_what_does_not_exist(client: Client) -> None:
+async def test_an_unknown_partition_is_explained(client: Client) -> None:
     answer = await client.get("/v1/partitions/nothing/0/why", WhyResponse)
 
     assert (answer.why.condition, answer.partition) == ("unknown", None)

@@ -1,6 +1,6 @@
 """``/v1/queue`` and ``/v1/requests``."""
 
-from channel_manager.sender import Pending
+from channel_manager.sender import QueuedRequest
 from controllerd.core.model import BrokerId
 from controllerd.record.records import EventBegin, EventEnd
 from controllerd.status.schema.work import QueueList, RequestQueueList
@@ -10,7 +10,7 @@ from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import asking
 
 
-async def test_the_queue_shows_the_event_in_work_then_those_that_wait_then_the_latest(
+async def test_the_queue_shows_the_running_event_then_waiting_ones_then_ended_ones(
     controller: FakeController,
 ) -> None:
     controller.is_stalled = True
@@ -31,7 +31,7 @@ async def test_the_queue_shows_the_event_in_work_then_those_that_wait_then_the_l
     assert (answer.depth, answer.items[0].detail, answer.items[2].outcome) == (1, "topic=orders", "done")
 
 
-async def test_of_a_long_queue_only_the_first_are_shown(controller: FakeController) -> None:
+async def test_only_the_first_events_of_a_long_queue_are_shown(controller: FakeController) -> None:
     controller.is_stalled = True
     for _ in range(5):
         controller.recent.record(EventBegin(1, "Startup", 1, 2.0), EventEnd(1, "Startup", "done", 30.0))
@@ -45,7 +45,7 @@ async def test_of_a_long_queue_only_the_first_are_shown(controller: FakeControll
 
 async def test_requests_are_shown_by_broker(controller: FakeController) -> None:
     controller.channels[BrokerId(1)] = ChannelView(2, 0.5, bytes_waiting=800, in_flight="UpdateMetadata", last_sent_s=2)
-    controller.pending[BrokerId(1)] = [Pending("UpdateMetadata", 4, 0.5, 1, in_flight=True)] * 3
+    controller.pending[BrokerId(1)] = [QueuedRequest("UpdateMetadata", 4, 0.5, 1, in_flight=True)] * 3
 
     async with asking(controller) as client:
         one, two = (await client.get("/v1/requests", RequestQueueList, limit=2)).items

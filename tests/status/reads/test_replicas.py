@@ -11,7 +11,7 @@ ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 
 
 def put_moving_partition(controller: FakeController) -> None:
-    """Broker 3 is being added, broker 2 removed and offline."""
+    """A partition to which broker 3 is being added, and from which the offline broker 2 is being removed."""
     states = NO_REPLICAS.after(ONE, ReplicaState.ONLINE).after(TWO, ReplicaState.OFFLINE).after(THREE, ReplicaState.NEW)
     assignment = ReplicaAssignment((ONE, TWO, THREE), adding=(THREE,), removing=(TWO,))
     leadership = LeaderAndIsr(ONE, 4, (ONE,), 7, 9)
@@ -40,7 +40,7 @@ async def test_replicas_are_filtered_by_broker_and_health(client: Client, contro
     assert [(each.topic, each.broker) for each in offline.items] == [("moving", 2)]
 
 
-async def test_an_instance_that_only_watches_tells_what_a_controller_would_begin_with(client: Client) -> None:
+async def test_without_replica_states_the_states_of_a_new_controller_are_shown(client: Client) -> None:
     items = (await client.get("/v1/replicas", ReplicaList, topic="audit")).items
 
     assert {each.state for each in items} == {"OnlineReplica"}

@@ -1,15 +1,14 @@
-"""``/v1/topics``: numbers, filters, order, and why."""
+"""``/v1/topics``: counts, filters, order, and explanations."""
 
 import pytest
 
 from controllerd.record.records import TopicsRecord
-from controllerd.status.schema.cluster import TopicDetail, TopicList
-from controllerd.status.schema.why import WhyResponse
+from controllerd.status.schema.cluster import TopicDetail, TopicList, WhyResponse
 from tests.status.fake_controller import FakeController
 from tests.status.reads.conftest import Client
 
 
-async def test_topics_are_shown_in_numbers(client: Client) -> None:
+async def test_topics_have_their_counts(client: Client) -> None:
     audit, orders = (await client.get("/v1/topics", TopicList)).items
 
     assert (audit.topic, audit.partitions, audit.replication_factor, audit.under_replicated) == ("audit", 1, 3, 0)
@@ -32,7 +31,7 @@ async def test_topics_are_filtered_and_sorted(client: Client, query: dict[str, s
     assert ([item.topic for item in answer.items], answer.total) == (expected, len(expected))
 
 
-async def test_pages_of_topics_go_on_behind_the_last(client: Client) -> None:
+async def test_the_next_page_begins_after_the_last_topic(client: Client) -> None:
     first = await client.get("/v1/topics", TopicList, limit=1)
     second = await client.get("/v1/topics", TopicList, limit=1, cursor=first.next_cursor or "")
 
@@ -40,7 +39,7 @@ async def test_pages_of_topics_go_on_behind_the_last(client: Client) -> None:
     assert second.next_cursor is None
 
 
-async def test_one_topic_is_shown_with_what_happened_to_it(client: Client, controller: FakeController) -> None:
+async def test_one_topic_has_its_last_transitions(client: Client, controller: FakeController) -> None:
     controller.recent.record(TopicsRecord(["orders"], ["abc"], [0]))
 
     answer = await client.get("/v1/topics/orders", TopicDetail)
@@ -49,7 +48,7 @@ async def test_one_topic_is_shown_with_what_happened_to_it(client: Client, contr
     assert len(answer.transitions) == 1
 
 
-async def test_a_topic_whose_znode_makes_no_sense_is_not_found_with_the_reason(
+async def test_a_topic_in_quarantine_is_not_found_and_has_the_reason(
     client: Client, controller: FakeController
 ) -> None:
     controller.snapshot.quarantine = {"/brokers/topics/broken": "not JSON"}
@@ -60,7 +59,7 @@ async def test_a_topic_whose_znode_makes_no_sense_is_not_found_with_the_reason(
     assert "not JSON" in str(problem["detail"])
 
 
-async def test_why_names_the_worst_of_a_topic(client: Client) -> None:
+async def test_a_topic_is_explained_by_its_worst_partitions(client: Client) -> None:
     answer = await client.get("/v1/topics/orders/why", WhyResponse)
 
     assert (answer.why.subject, answer.why.condition) == ("orders", "offline")

@@ -1,4 +1,4 @@
-"""``/v1/reassignments`` and ``/v1/deletions``: what is under way, and what it waits for."""
+"""``/v1/reassignments`` and ``/v1/deletions``: progress, and reasons for a wait."""
 
 from types import MappingProxyType
 
@@ -35,11 +35,11 @@ def put_move(controller: FakeController, leader: int, isr: tuple[BrokerId, ...],
     [
         (1, (ONE,), TWO, "broker 2 not in the ISR yet: copying"),
         (1, (ONE,), THREE, "broker 3 is not alive"),
-        (-1, (ONE,), TWO, "nobody leads the partition, so nothing can be copied"),
+        (-1, (ONE,), TWO, "the partition has no leader, so nothing can be copied"),
         (1, (ONE, TWO), TWO, None),
     ],
 )
-async def test_a_reassignment_says_what_it_waits_for(
+async def test_a_reassignment_has_the_reason_for_its_wait(
     client: Client, controller: FakeController, leader: int, isr: tuple[BrokerId, ...], added: BrokerId, blocker: str
 ) -> None:
     put_move(controller, leader, isr, added)
@@ -53,8 +53,8 @@ async def test_a_reassignment_says_what_it_waits_for(
     assert [(each.broker, each.in_isr) for each in item.progress] == [(added, added in isr)]
 
 
-def told(**sizes: tuple[int, int, float | None]) -> SizesView:
-    """What brokers ``b1`` and ``b2`` say: bytes, lag and rate."""
+def sizes_on(**sizes: tuple[int, int, float | None]) -> SizesView:
+    """The sizes on brokers ``b1`` and ``b2``: bytes, lag and rate."""
     replicas = {BrokerId(int(name[1:])): ReplicaSize(size, lag, 0.0, rate) for name, (size, lag, rate) in sizes.items()}
     return SizesView({TopicPartition("moving", 5): replicas})
 
@@ -62,29 +62,29 @@ def told(**sizes: tuple[int, int, float | None]) -> SizesView:
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
-        (told(), (None, None, None, None)),
-        (told(b2=(300, 7, 10.0)), (None, None, None, None)),
-        (told(b1=(1000, 0, 0.0), b2=(300, 7, None)), (30.0, 700, None, None)),
-        (told(b1=(1000, 0, 0.0), b2=(300, 7, 10.0)), (30.0, 700, 10.0, 70.0)),
-        (told(b1=(1000, 0, 20.0), b2=(300, 7, 10.0)), (30.0, 700, 10.0, None)),
-        (told(b1=(1000, 0, 0.0), b2=(900, 0, 0.0)), (90.0, 100, 0.0, None)),
-        (told(b1=(1000, 0, 0.0), b2=(1000, 0, 0.0)), (100.0, 0, 0.0, 0.0)),
+        (sizes_on(), (None, None, None, None)),
+        (sizes_on(b2=(300, 7, 10.0)), (None, None, None, None)),
+        (sizes_on(b1=(1000, 0, 0.0), b2=(300, 7, None)), (30.0, 700, None, None)),
+        (sizes_on(b1=(1000, 0, 0.0), b2=(300, 7, 10.0)), (30.0, 700, 10.0, 70.0)),
+        (sizes_on(b1=(1000, 0, 20.0), b2=(300, 7, 10.0)), (30.0, 700, 10.0, None)),
+        (sizes_on(b1=(1000, 0, 0.0), b2=(900, 0, 0.0)), (90.0, 100, 0.0, None)),
+        (sizes_on(b1=(1000, 0, 0.0), b2=(1000, 0, 0.0)), (100.0, 0, 0.0, 0.0)),
     ],
 )
-def test_progress_is_told_as_far_as_brokers_tell_it(sizes: SizesView, expected: tuple[object, ...]) -> None:
+def test_the_progress_needs_the_answers_of_brokers(sizes: SizesView, expected: tuple[object, ...]) -> None:
     assignment = ReplicaAssignment((TWO, ONE), adding=(TWO,), removing=(ONE,))
     view = PartitionView(5, PartitionState.ONLINE, assignment, LeaderAndIsr(ONE, 4, (ONE,), 7, 9), ())
 
     assert tuple(copy_progress(TopicPartition("moving", 5), view, sizes)) == expected
 
 
-async def test_nothing_moves_in_a_quiet_cluster(client: Client) -> None:
+async def test_without_reassignments_the_list_is_empty(client: Client) -> None:
     answer = await client.get("/v1/reassignments", ReassignmentList)
 
     assert (answer.items, answer.total) == ([], 0)
 
 
-async def test_a_deletion_names_who_holds_it_up(client: Client, controller: FakeController) -> None:
+async def test_a_deletion_names_the_brokers_that_it_waits_for(client: Client, controller: FakeController) -> None:
     replicas = {
         (ONE, ReplicaState.DELETION_SUCCESSFUL): 2,
         (TWO, ReplicaState.DELETION_STARTED): 2,

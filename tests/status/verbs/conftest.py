@@ -1,4 +1,4 @@
-"""Three brokers, a controller that leads, and an operator in front of it."""
+"""Three brokers, an active controller, and an operator with an HTTP client."""
 
 from collections.abc import AsyncIterator
 

@@ -26,7 +26,7 @@ Body = Mapping[str, Any]
 
 
 class Operator:
-    """Asks for things and follows what becomes of them."""
+    """Sends verbs and follows their tasks."""
 
     def __init__(self, http: aiohttp.ClientSession, url: str, world: World) -> None:
         self.world = world
@@ -34,13 +34,13 @@ class Operator:
         self.url = url
 
     async def send(self, path: str, body: Body, **headers: str) -> tuple[int, bytes, str | None]:
-        """Status, body and Location of the answer."""
+        """Send a verb, and return status, body and Location of the answer."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.http.post(self.url + path, json=body, headers=sent) as response:
             return response.status, await response.read(), response.headers.get("Location")
 
     async def ask(self, path: str, body: Body, **headers: str) -> Task:
-        """The task that a verb begins, or ended with."""
+        """Send a verb, and return its task."""
         status, answer, location = await self.send(path, body, **headers)
         assert status in {200, 202}, answer
         task = msgspec.json.decode(answer, type=TaskResponse).task
@@ -48,11 +48,11 @@ class Operator:
         return task
 
     async def do(self, path: str, body: Body, **headers: str) -> Task:
-        """The task at its end."""
+        """Send a verb, and return its task at the end."""
         return await self.end_of(await self.ask(path, body, **headers))
 
     async def dry_run(self, path: str, body: Body) -> Task:
-        """What would happen; that nothing did is proved."""
+        """Send a dry run, check that nothing changed, and return its task."""
         before = content(self.world)
         task = await self.ask(f"{path}?dryRun=true", body)
         assert task.state == "planned"
@@ -61,42 +61,42 @@ class Operator:
         return task
 
     async def refusal(self, path: str, body: Body, **headers: str) -> Problem:
-        """Why a request was refused."""
+        """Send a request that is refused, and return the problem."""
         status, answer, _ = await self.send(path, body, **headers)
         problem = msgspec.json.decode(answer, type=Problem)
         assert problem.status == status >= 400
         return problem
 
     async def task(self, task_id: str) -> Task:
-        """How far a task has come."""
+        """Read a task."""
         async with self.http.get(f"{self.url}/v1/tasks/{task_id}") as response:
             return msgspec.json.decode(await response.read(), type=TaskResponse).task
 
     async def tasks(self) -> list[Task]:
-        """All that are kept."""
+        """Read all kept tasks."""
         async with self.http.get(f"{self.url}/v1/tasks") as response:
             return msgspec.json.decode(await response.read(), type=TaskList).items
 
     async def end_of(self, task: Task) -> Task:
-        """The task once it ended."""
+        """Wait for the end of a task, and return it."""
         while task.state == "running":
             task = await self.task(task.id)
         return task
 
     async def until(self, task: Task, message: str) -> Task:
-        """The task once some item, or the whole, stands there."""
+        """Wait until the message of a task or the detail of an item contains this text, and return the task."""
         while not any(message in text for text in (task.message, *(item.detail for item in task.items))):
             assert task.state == "running", task
             task = await self.task(task.id)
         return task
 
     async def settle(self) -> None:
-        """Until every event that waits now, and what follows from it, was handled by the loop that serves us."""
+        """Wait until the loop has handled every waiting event, and the events that follow from it."""
         while len(self.world.queue) or self.world.loop.current is not None:
             await self.world.queue.call(ListPartitionReassignments(frozenset()))
 
     async def change_isr(self, topic: str, *isr: int, partition: int = 0) -> None:
-        """The leader of a partition asks for this ISR, and what follows from it happens."""
+        """Send AlterPartition with this ISR as the leader of a partition, and wait for the effect."""
         world = self.world
         leader, leader_epoch, _, version = world.state(topic, partition)
         proposed = {(topic_id_of(topic), partition): ProposedIsr(leader_epoch, version, ids(*isr))}
@@ -106,7 +106,7 @@ class Operator:
 
     @property
     def recorded(self) -> list[AdminRecord]:
-        """What the audit log has about verbs."""
+        """The audit records of verbs."""
         return self.world.audit.of(AdminRecord)
 
 
@@ -121,7 +121,7 @@ def briefly(items: list[TaskItem]) -> dict[str, str]:
 
 
 def sources_of(world: World) -> StatusSources:
-    """What a status server asks a world."""
+    """The sources of a status server for a world."""
     return StatusSources(
         instance=INSTANCE,
         queue=world.queue,
@@ -138,7 +138,7 @@ def sources_of(world: World) -> StatusSources:
 
 @asynccontextmanager
 async def operating(world: World, *, require_reason: bool = False, timeout_s: float = 5.0) -> AsyncIterator[Operator]:
-    """An operator of this world, whose events are handled while the block runs."""
+    """An operator of this world; its events are handled while the block runs."""
     config = HttpConfig(listen=Address("127.0.0.1", 0), require_reason=require_reason)
     server = StatusServer(sources_of(world), config, admin_timeout_s=timeout_s)
     port = await server.start()

@@ -10,7 +10,7 @@ from tests.status.verbs.operating import Operator, briefly, operating, standby_o
 
 
 async def led_by_others(world: World) -> None:
-    """Broker 1 was away: 2 leads ``t-0``, which 1 should lead, and 1 is in no ISR but that of ``alone``."""
+    """Restart broker 1: broker 2 leads ``t-0`` since then, and broker 1 is in the ISR of ``alone`` only."""
     world.put_topic("t", {0: [1, 2], 1: [2, 1]})
     world.put_topic("alone", {0: [1]})
     await world.settle()
@@ -21,7 +21,7 @@ async def led_by_others(world: World) -> None:
 
 
 def caught_up(world: World, topic: str, partition: int, isr: tuple[int, ...]) -> None:
-    """The state znode has this ISR; a controller that starts later finds it."""
+    """Write this ISR to the state znode; a controller that starts later reads it."""
     path = f"/brokers/topics/{topic}/partitions/{partition}/state"
     body = json.loads(world.tree.nodes[path].data or b"")
     world.tree.put(path, json.dumps(body | {"isr": list(isr)}).encode())
@@ -49,20 +49,20 @@ async def test_a_preferred_leader_that_is_not_in_sync_is_named_as_the_cause(worl
     }
 
 
-async def test_what_does_not_exist_fails_and_the_rest_is_elected(world: World) -> None:
+async def test_unknown_topics_and_partitions_fail_and_the_other_partitions_are_elected(world: World) -> None:
     await led_by_others(world)
     caught_up(world, "t", 0, (2, 1))
     async with operating(await successor(world)) as operator:
         body = {
             "type": "preferred",
-            "topics": ["t", "nobody"],
+            "topics": ["t", "unknown"],
             "partitions": [{"topic": "t", "partition": 9}],
         }
         task = await operator.do("/v1/elections", body)
 
     assert task.state == "partial"
     assert briefly(task.items) == {
-        "nobody": "failed UNKNOWN_TOPIC_OR_PARTITION the topic does not exist",
+        "unknown": "failed UNKNOWN_TOPIC_OR_PARTITION the topic does not exist",
         "t-9": "failed UNKNOWN_TOPIC_OR_PARTITION the partition does not exist",
         "t-0": "done leader 2 -> 1",
         "t-1": "not-needed 2 leads",
@@ -70,7 +70,7 @@ async def test_what_does_not_exist_fails_and_the_rest_is_elected(world: World) -
 
 
 @pytest.mark.parametrize("named", [{"all": True}, {"broker": 1}])
-async def test_a_dry_run_tells_every_outcome_and_changes_nothing(world: World, named: dict[str, object]) -> None:
+async def test_a_dry_run_shows_every_outcome_and_changes_nothing(world: World, named: dict[str, object]) -> None:
     await led_by_others(world)
     caught_up(world, "t", 0, (2, 1))
     async with operating(await successor(world)) as operator:
@@ -80,7 +80,7 @@ async def test_a_dry_run_tells_every_outcome_and_changes_nothing(world: World, n
     assert briefly(task.items) == expected | ({"t-1": "not-needed 2 leads"} if "all" in named else {})
 
 
-async def test_records_are_given_up_only_by_whoever_says_so(world: World, operator: Operator) -> None:
+async def test_an_unclean_election_requires_accept_data_loss_and_a_reason(world: World, operator: Operator) -> None:
     unclean = {"type": "unclean", "all": True}
 
     assert (await operator.refusal("/v1/elections", unclean)).code == "data_loss_not_accepted"
@@ -88,7 +88,7 @@ async def test_records_are_given_up_only_by_whoever_says_so(world: World, operat
     assert (await operator.refusal("/v1/elections", accepted)).code == "reason_required"
 
 
-async def test_a_replica_that_is_only_being_added_may_cost_everything(world: World, operator: Operator) -> None:
+async def test_a_dry_run_warns_of_a_replica_that_is_only_being_added(world: World, operator: Operator) -> None:
     world.put_topic("t", {0: [1, 2]})
     await operator.settle()
     await reassign(world, {tp("t"): (1, 3)})
@@ -104,7 +104,7 @@ async def test_a_replica_that_is_only_being_added_may_cost_everything(world: Wor
     )
 
 
-async def test_an_unclean_election_elects_who_is_not_in_sync(world: World, operator: Operator) -> None:
+async def test_an_unclean_election_elects_a_replica_outside_the_isr(world: World, operator: Operator) -> None:
     world.put_topic("t", {0: [1, 2]})
     await operator.settle()
     world.die(2)
@@ -123,11 +123,11 @@ async def test_an_unclean_election_elects_who_is_not_in_sync(world: World, opera
     assert world.state("t")[:3] == (2, 3, [2])
 
 
-async def test_nothing_named_is_refused_and_not_taken_for_all(operator: Operator) -> None:
+async def test_an_election_without_a_selection_is_refused(operator: Operator) -> None:
     assert (await operator.refusal("/v1/elections", {"type": "preferred"})).code == "nothing_named"
 
 
-async def test_who_asked_why_and_what_came_of_it_is_in_the_audit_log(world: World) -> None:
+async def test_the_audit_log_has_the_requester_the_reason_and_the_outcome(world: World) -> None:
     await led_by_others(world)
     async with operating(world) as operator:
         await operator.do("/v1/elections", {"type": "preferred", "topics": ["t"], "reason": "drill"})
@@ -144,7 +144,7 @@ async def test_who_asked_why_and_what_came_of_it_is_in_the_audit_log(world: Worl
     assert ended.states == ["failed", "not-needed"]
 
 
-async def test_a_standby_refuses_and_says_who_leads(world: World) -> None:
+async def test_a_standby_refuses_and_names_the_active_controller(world: World) -> None:
     standby = await standby_of(world)
     async with operating(standby) as operator:
         problem = await operator.refusal("/v1/elections", {"type": "preferred", "all": True})

@@ -8,9 +8,9 @@ from tests.fakes.world import World
 from tests.status.verbs.operating import Body, Operator, briefly, operating, standby_of
 
 
-def moves(*wished: tuple[str, int, list[int]], **more: object) -> Body:
+def moves(*targets: tuple[str, int, list[int]], **more: object) -> Body:
     """The body of a request."""
-    rows = [{"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in wished]
+    rows = [{"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in targets]
     return {"partitions": rows, **more}
 
 
@@ -34,10 +34,10 @@ async def test_a_task_follows_a_move_to_its_end(operator: Operator) -> None:
     assert assigned(operator.world, "t") == ([3, 2], [], [])
 
 
-async def test_what_is_so_already_is_not_needed_and_what_cannot_be_fails(operator: Operator) -> None:
-    wished = moves(("t", 0, [1, 2]), ("t", 1, [1, 9]), ("t", 2, []), ("x", 0, [1]), ("t", 3, [1, 3]), ("t", 3, [2, 3]))
+async def test_assigned_replicas_are_not_needed_again_and_invalid_ones_fail(operator: Operator) -> None:
+    targets = moves(("t", 0, [1, 2]), ("t", 1, [1, 9]), ("t", 2, []), ("x", 0, [1]), ("t", 3, [1, 3]), ("t", 3, [2, 3]))
 
-    task = await operator.do("/v1/reassignments", wished)
+    task = await operator.do("/v1/reassignments", targets)
 
     assert task.state == "partial"
     assert briefly(task.items) == {
@@ -59,8 +59,8 @@ async def test_a_dry_run_moves_nothing(operator: Operator) -> None:
 
 
 async def test_never_more_than_a_batch_moves_at_a_time(operator: Operator) -> None:
-    wished = moves(*(("t", number, [3, 2]) for number in range(6)), batch=2)
-    task = await operator.ask("/v1/reassignments", wished)
+    targets = moves(*(("t", number, [3, 2]) for number in range(6)), batch=2)
+    task = await operator.ask("/v1/reassignments", targets)
     seen: list[int] = []
 
     for _ in range(6):
@@ -76,7 +76,7 @@ async def test_never_more_than_a_batch_moves_at_a_time(operator: Operator) -> No
 
 
 async def moving_now(operator: Operator, *, at_least: int) -> list[int]:
-    """The partitions that move, once there are so many."""
+    """Wait until at least so many partitions are being reassigned, and return them."""
     world = operator.world
     while True:
         views = world.snapshot.topics["t"].partitions
@@ -87,7 +87,7 @@ async def moving_now(operator: Operator, *, at_least: int) -> list[int]:
 
 
 def most_at_once(operator: Operator) -> int:
-    """The most partitions that ZooKeeper ever had as moving, by the records of assignments."""
+    """The most partitions that were being reassigned at the same time, by the records of assignments."""
     moving: set[tuple[str, int]] = set()
     most = 0
     for record in operator.world.audit.of(AssignmentRecord):
@@ -97,7 +97,7 @@ def most_at_once(operator: Operator) -> int:
     return most
 
 
-async def test_others_that_move_are_left_beside_only_on_demand(operator: Operator) -> None:
+async def test_a_second_reassignment_beside_a_running_one_requires_additional(operator: Operator) -> None:
     await operator.ask("/v1/reassignments", moves(("t", 0, [3, 2])))
 
     problem = await operator.refusal("/v1/reassignments", moves(("t", 1, [3, 2])))
@@ -118,14 +118,14 @@ async def test_a_cancelled_move_stays_where_it_was_and_its_task_says_so(operator
 
     assert briefly(planned.items) == {"t-0": "planned [3, 2] -> back to [2, 1]"}
     assert cancelled.state == "done"
-    assert "2 that waited for their turn will not begin" in cancelled.message
+    assert "2 waiting reassignments cancelled" in cancelled.message
     assert task.state == "failed"
     assert "cancelled" in briefly(task.items)["t-0"]
     assert briefly(task.items)["t-2"] == "failed cancelled before it began"
     assert all(assigned(operator.world, "t", number)[1] == [] for number in range(3))
 
 
-async def test_what_does_not_move_cannot_be_cancelled(operator: Operator) -> None:
+async def test_only_running_reassignments_can_be_cancelled(operator: Operator) -> None:
     named = [{"topic": "t", "partition": 0}, {"topic": "x", "partition": 0}]
 
     task = await operator.do("/v1/reassignments:cancel", {"partitions": named})
@@ -139,7 +139,7 @@ async def test_what_does_not_move_cannot_be_cancelled(operator: Operator) -> Non
     "wrong",
     [moves(), moves(("t", 0, [1, 2]), batch=0), moves(("t", 0, [1, 2]), throttle_bytes_per_s=0), {"what": 1}],
 )
-async def test_a_request_without_sense_is_refused_as_a_whole(operator: Operator, wrong: Body) -> None:
+async def test_an_invalid_request_is_refused_as_a_whole(operator: Operator, wrong: Body) -> None:
     assert (await operator.refusal("/v1/reassignments", wrong)).code == "bad_request"
 
 
@@ -151,17 +151,17 @@ async def test_a_plan_moves_a_broker_empty_and_nothing_else(operator: Operator) 
     assert (plan["replicas_moved"], plan["leaders_moved"], plan["bytes"]) == (6, 6, None)
 
 
-async def test_a_standby_has_no_picture_to_plan_with(world: World) -> None:
+async def test_a_standby_makes_no_plan_because_it_does_not_know_the_cluster(world: World) -> None:
     standby = await standby_of(world)
     async with operating(standby) as operator:
         assert (await operator.refusal("/v1/reassignments:plan", {})).code == "not_controller"
 
 
 async def test_a_throttle_is_set_before_anything_moves(operator: Operator) -> None:
-    wished = moves(("t", 0, [3, 2]), throttle_bytes_per_s=1_000_000)
-    await operator.dry_run("/v1/reassignments", wished)
+    targets = moves(("t", 0, [3, 2]), throttle_bytes_per_s=1_000_000)
+    await operator.dry_run("/v1/reassignments", targets)
 
-    task = await operator.ask("/v1/reassignments", wished)
+    task = await operator.ask("/v1/reassignments", targets)
     await operator.until(task, "must catch up")
 
     rates = operator.world.tree.nodes["/config/brokers/3"].data or b""
@@ -170,11 +170,11 @@ async def test_a_throttle_is_set_before_anything_moves(operator: Operator) -> No
     assert events.index("ThrottleReassignments") < events.index("ApiPartitionReassignment")
 
 
-async def test_what_moves_elsewhere_meanwhile_is_no_success(operator: Operator) -> None:
+async def test_a_reassignment_that_another_request_replaced_fails(operator: Operator) -> None:
     task = await operator.ask("/v1/reassignments", moves(("t", 0, [3, 2])))
     await operator.until(task, "must catch up")
 
     await operator.ask("/v1/reassignments", moves(("t", 0, [2, 3])))
     task = await operator.end_of(task)
 
-    assert briefly(task.items) == {"t-0": "failed somebody asked for something else meanwhile: it moves to [2, 3]"}
+    assert briefly(task.items) == {"t-0": "failed another request replaced it: it moves to [2, 3]"}

@@ -1,4 +1,4 @@
-"""What all verbs share: tasks, repetitions, reasons, and the end of the role or the server."""
+"""The common parts of verbs: tasks, idempotency keys, reasons, and the end of the role or the server."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from controllerd.status.http.idempotency import KEPT_MS as KEYS_KEPT_MS
 from controllerd.status.schema.tasks import TaskItem
-from controllerd.status.schema.verbs import ResyncRequest
+from controllerd.status.schema.verbs import VerbRequest
 from controllerd.status.verbs.cluster import OperatedCluster
 from controllerd.status.verbs.tasks import KEPT_MS, SHOWN, LiveTask, Operation, TaskItems, VerbCall
 from events.admin import Requester
@@ -25,7 +25,7 @@ async def world(world: World) -> World:
     return world
 
 
-async def test_a_key_stands_for_the_task_that_it_began(operator: Operator) -> None:
+async def test_a_repeated_key_gets_the_task_of_the_first_request(operator: Operator) -> None:
     first = await operator.ask("/v1/reassignments", MOVE, Idempotency_Key="k1")
     again = await operator.ask("/v1/reassignments", MOVE, Idempotency_Key="k1")
 
@@ -69,11 +69,11 @@ async def test_keys_are_remembered_for_a_day_though_tasks_are_not(operator: Oper
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256])
-async def test_a_key_that_is_none_is_refused(operator: Operator, key: str) -> None:
+async def test_an_invalid_key_is_refused(operator: Operator, key: str) -> None:
     assert (await operator.refusal("/v1/topics", CREATE, Idempotency_Key=key)).code == "bad_request"
 
 
-async def test_a_task_is_found_where_the_answer_says_and_a_stranger_is_not(operator: Operator) -> None:
+async def test_a_task_is_found_at_its_location_and_an_unknown_id_is_not(operator: Operator) -> None:
     task = await operator.ask("/v1/reassignments", MOVE)
 
     assert (await operator.task(task.id)).verb == "reassignments"
@@ -81,7 +81,7 @@ async def test_a_task_is_found_where_the_answer_says_and_a_stranger_is_not(opera
         assert (response.status, (await response.json())["code"]) == (404, "unknown_task")
 
 
-async def test_a_task_is_lost_with_the_role_and_says_what_goes_on(operator: Operator) -> None:
+async def test_a_task_is_lost_with_the_role_and_says_that_begun_changes_continue(operator: Operator) -> None:
     task = await operator.ask("/v1/reassignments", MOVE)
     await operator.until(task, "must catch up")
 
@@ -89,10 +89,10 @@ async def test_a_task_is_lost_with_the_role_and_says_what_goes_on(operator: Oper
     task = await operator.end_of(task)
 
     assert task.state == "lost"
-    assert "what was begun continues under whoever leads" in task.message
+    assert "changes that have begun continue under the next active controller" in task.message
 
 
-async def test_only_so_many_items_are_shown_and_those_that_failed_come_first(operator: Operator) -> None:
+async def test_the_number_of_shown_items_is_limited_and_failed_items_come_first(operator: Operator) -> None:
     named = [{"topic": "t", "partition": 0}] + [{"topic": "x", "partition": number} for number in range(SHOWN)]
 
     task = await operator.do("/v1/elections", {"type": "preferred", "partitions": named})
@@ -101,7 +101,7 @@ async def test_only_so_many_items_are_shown_and_those_that_failed_come_first(ope
     assert {item.state for item in task.items} == {"failed"}
 
 
-async def test_a_reason_can_be_demanded_of_every_verb(world: World) -> None:
+async def test_a_reason_can_be_required_for_every_verb(world: World) -> None:
     async with operating(world, require_reason=True) as operator:
         assert (await operator.refusal("/v1/topics", CREATE)).code == "reason_required"
         assert (await operator.do("/v1/topics", {**CREATE, "reason": "team x"})).reason == "team x"
@@ -134,8 +134,8 @@ async def test_the_server_closes_with_tasks_under_way(world: World) -> None:
     assert [(record.step, record.task) for record in operator.recorded] == [("asked", task.id), ("lost", task.id)]
 
 
-class Idle(Operation[ResyncRequest]):
-    """Nothing by itself."""
+class Idle(Operation[VerbRequest]):
+    """An operation that does nothing."""
 
     verb = "idle"
     summary = ""
@@ -147,10 +147,10 @@ class Idle(Operation[ResyncRequest]):
         return ""
 
 
-async def test_what_is_left_takes_as_long_as_what_ended_since_the_beginning_did() -> None:
+async def test_the_eta_assumes_the_speed_since_the_beginning() -> None:
     now = [1_000]
     alice = Requester("User:alice", "alice", "", 0, "here")
-    idle = Idle(ResyncRequest(), VerbCall(alice, OperatedCluster(FakeController().sources())))
+    idle = Idle(VerbRequest(), VerbCall(alice, OperatedCluster(FakeController().sources())))
     task = LiveTask(idle, alice, lambda: now[0])
     waiting = [TaskItem(subject=f"t-{n}", state="planned") for n in range(8)]
     await task.begin([*waiting, TaskItem(subject="t-8", state="not-needed")])

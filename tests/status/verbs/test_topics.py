@@ -21,7 +21,7 @@ async def test_a_topic_is_created_and_the_task_ends_when_all_of_it_is_led(operat
     assert json.loads(config)["config"] == {"retention.ms": "1000"}
 
 
-async def test_a_dry_run_creates_nothing_and_knows_what_the_controller_would_refuse(operator: Operator) -> None:
+async def test_a_dry_run_creates_nothing_and_shows_the_refusal_of_the_controller(operator: Operator) -> None:
     planned = await operator.dry_run("/v1/topics", {"topic": "t", "partitions": 2})
     refused = await operator.dry_run("/v1/topics", {"topic": "t", "replication_factor": 4})
 
@@ -31,7 +31,7 @@ async def test_a_dry_run_creates_nothing_and_knows_what_the_controller_would_ref
     }
 
 
-async def test_a_topic_that_exists_fails_unless_that_is_fine(operator: Operator) -> None:
+async def test_an_existing_topic_fails_unless_if_not_exists_is_set(operator: Operator) -> None:
     await operator.do("/v1/topics", {"topic": "t"})
 
     again = await operator.do("/v1/topics", {"topic": "t"})
@@ -67,7 +67,7 @@ async def test_partitions_are_added(operator: Operator) -> None:
     assert (too_few.state, too_few.items[0].kafka_error) == ("failed", "INVALID_PARTITIONS")
 
 
-async def test_a_deletion_wants_the_name_again_and_a_reason(operator: Operator) -> None:
+async def test_a_deletion_requires_the_name_again_and_a_reason(operator: Operator) -> None:
     await operator.do("/v1/topics", {"topic": "t"})
 
     slip = await operator.refusal("/v1/topics/t/delete", {"confirm": "u", "reason": "old"})
@@ -86,12 +86,12 @@ async def test_a_deletion_ends_when_the_topic_is_gone(operator: Operator) -> Non
     await replicas_deleted(operator)
     task = await operator.end_of(task)
 
-    assert briefly(planned.items) == {"t": "planned 2 partitions with 4 replicas to be deleted for ever"}
+    assert briefly(planned.items) == {"t": "planned 2 partitions with 4 replicas to be deleted permanently"}
     assert (task.state, briefly(task.items)) == ("done", {"t": "done it is gone"})
     assert "/brokers/topics/t" not in operator.world.tree.nodes
 
 
-async def test_a_deletion_that_is_held_up_says_by_whom(world: World) -> None:
+async def test_a_deletion_that_is_held_up_names_the_brokers(world: World) -> None:
     world.put_topic("t", {0: [1, 2]})
     await world.settle()
     world.die(2)
@@ -106,7 +106,7 @@ async def test_a_deletion_that_is_held_up_says_by_whom(world: World) -> None:
     assert task.state == "running"
 
 
-async def test_a_topic_that_is_not_there_fails_unless_that_is_fine(operator: Operator) -> None:
+async def test_a_missing_topic_fails_unless_if_exists_is_set(operator: Operator) -> None:
     body = {"confirm": "t", "reason": "old"}
 
     gone = await operator.do("/v1/topics/t/delete", body)
@@ -117,7 +117,7 @@ async def test_a_topic_that_is_not_there_fails_unless_that_is_fine(operator: Ope
 
 
 async def replicas_deleted(operator: Operator) -> None:
-    """Brokers answer that they deleted what they were told to."""
+    """Answer each StopReplica request as a broker that has deleted its replicas."""
     world = operator.world
     for broker, request in list(world.channels.sent):
         if isinstance(request, StopReplicaRequest):

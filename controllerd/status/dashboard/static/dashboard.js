@@ -1,12 +1,11 @@
-// Keeps the page right without reloading it: asks the server for the page again when something happens, and puts what
-// is new into its place. Everything that is shown was written, and escaped, by the server; only the lines of events are
-// made here, as text.
+// Updates the page without reloading it: requests the page again when something happens, and replaces the parts that
+// changed. The server renders and escapes all content, except for the lines of events, which are made here as text.
 "use strict";
 
 (() => {
-  const REFRESH_MS = 2_000; // an answer that nothing has changed costs next to nothing
-  const SETTLE_MS = 400; // after something happened; more of it usually follows at once
-  const ANSWER_MS = 5_000; // a daemon that hangs takes the question, and never answers
+  const REFRESH_MS = 2_000; // a 304 response costs almost nothing
+  const SETTLE_MS = 400; // wait after an event, as more events usually follow at once
+  const ANSWER_MS = 5_000; // a daemon that hangs accepts the request and never answers
   const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
   const TOKEN = "controllerd-token";
   const THEME = "controllerd-theme";
@@ -19,9 +18,9 @@
   root.classList.add("js");
 
   let tag = "";
-  let skewMs = 0; // the server's clock against ours
+  let skewMs = 0; // the server's clock minus ours
   let answeredAt = Date.now();
-  let asking = null; // the question that is under way
+  let pending = null; // the request under way
   let isWanted = false;
   let timer = 0;
 
@@ -32,40 +31,40 @@
 
   // -- the page ------------------------------------------------------------------------------------------------------
 
-  /** `anew`: whatever is known of the page already, it is about something else now. */
+  /** `anew`: request the page without its ETag, as the address has changed. */
   async function refresh({ anew = false } = {}) {
-    if (asking && !anew) {
+    if (pending && !anew) {
       isWanted = true;
       return;
     }
-    while (asking) await asking;
-    asking = ask(anew);
-    await asking;
-    asking = null;
-    if (isWanted) soon();
+    while (pending) await pending;
+    pending = requestPage(anew);
+    await pending;
+    pending = null;
+    if (isWanted) refreshSoon();
     isWanted = false;
   }
 
-  async function ask(anew) {
+  async function requestPage(anew) {
     try {
-      const asked = anew || !tag ? {} : { "If-None-Match": tag };
-      const [told, signal] = [headers({ Accept: "text/html", ...asked }), AbortSignal.timeout(ANSWER_MS)];
-      const answer = await fetch(location.pathname + location.search, { headers: told, cache: "no-store", signal });
+      const condition = anew || !tag ? {} : { "If-None-Match": tag };
+      const [fields, signal] = [headers({ Accept: "text/html", ...condition }), AbortSignal.timeout(ANSWER_MS)];
+      const answer = await fetch(location.pathname + location.search, { headers: fields, cache: "no-store", signal });
       answeredAt = Date.now();
       if (answer.status === 401) return locked();
-      if (answer.ok) take(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      connected(answer.ok || answer.status === 304 ? "" : `controllerd answers with ${answer.status}`);
+      if (answer.ok) showPage(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      showConnection(answer.ok || answer.status === 304 ? "" : `controllerd answers with ${answer.status}`);
     } catch {
-      connected("controllerd does not answer");
+      showConnection("controllerd does not answer");
     }
   }
 
-  function soon() {
+  function refreshSoon() {
     clearTimeout(timer);
     timer = setTimeout(refresh, SETTLE_MS);
   }
 
-  function take(fresh) {
+  function showPage(fresh) {
     const wasLocked = find("#locked") !== null;
     document.title = fresh.title;
     document.body.dataset.tag = fresh.body.dataset.tag ?? "";
@@ -75,7 +74,7 @@
     begin();
   }
 
-  /** Make a node like another one, keeping what did not change: focus, what is open, what is being read. */
+  /** Update a node to match a fresh one, and keep the focus, open details and the scroll position. */
   function morph(node, fresh) {
     if (node.nodeType !== fresh.nodeType || node.nodeName !== fresh.nodeName || node.id !== fresh.id) {
       node.replaceWith(document.importNode(fresh, true));
@@ -104,11 +103,11 @@
     mine.slice(theirs.length).forEach((child) => child.remove());
   }
 
-  function connected(trouble) {
+  function showConnection(trouble) {
     const line = find("#connection");
     if (!line) return;
     const at = new Date(answeredAt + skewMs).toISOString().slice(11, 19);
-    const text = trouble ? `${trouble}: what is shown is of ${at} UTC` : "";
+    const text = trouble ? `${trouble}: this page is from ${at} UTC` : "";
     if (line.textContent !== text) line.textContent = text;
     root.classList.toggle("stale", trouble !== "");
   }
@@ -124,7 +123,7 @@
     return parts.slice(0, 2).join("");
   }
 
-  /** The time of day, as the server writes it: with the date where that is not today's. Times are UTC. */
+  /** The time of day in UTC, as the server formats it: with the date unless it is today. */
   function timeOfDay(at) {
     const today = new Date(Date.now() + skewMs).toISOString().slice(0, 10);
     return at.startsWith(today) ? at.slice(11, 19) : `${at.slice(5, 10)} ${at.slice(11, 19)}`;
@@ -149,7 +148,7 @@
     }
   }
 
-  // -- where to go ---------------------------------------------------------------------------------------------------
+  // -- navigation ----------------------------------------------------------------------------------------------------
 
   async function go(address, { back = false } = {}) {
     const url = new URL(address, location.href);
@@ -190,17 +189,17 @@
   addEventListener("popstate", () => go(location.href, { back: true }));
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
 
-  // -- copying, colours, tokens --------------------------------------------------------------------------------------
+  // -- copying, theme, tokens ----------------------------------------------------------------------------------------
 
   async function copy(text) {
-    let told = `Copied: ${text}`;
+    let message = `Copied: ${text}`;
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      told = text; // no clipboard without TLS, or it was not allowed: then it can be copied from here
+      message = text; // no clipboard without TLS or permission: the text can be copied from the message
     }
-    const line = find("#told");
-    line.textContent = told;
+    const line = find("#copied");
+    line.textContent = message;
     line.classList.add("shown");
     clearTimeout(copy.timer);
     copy.timer = setTimeout(() => line.classList.remove("shown"), 6_000);
@@ -229,25 +228,25 @@
   function locked() {
     sessionStorage.removeItem(TOKEN);
     const line = find("#login-answer");
-    if (line) line.textContent = "This token is not one of ours.";
+    if (line) line.textContent = "This token is wrong.";
     else location.reload();
   }
 
-  // -- what happens --------------------------------------------------------------------------------------------------
+  // -- the stream of events ------------------------------------------------------------------------------------------
 
   async function follow(feed) {
     const [list, state, button, kinds] = ["#happenings", "#feed-state", "#pause", "#kinds"].map((id) => find(id, feed));
     const most = Number(feed.dataset.most);
     let last = feed.dataset.last;
-    let held = []; // what came while the list stands still
+    let held = []; // events that arrived while the list is paused
     let isPaused = false;
     let aborting = new AbortController();
     let silence = 0;
 
-    /** There are signs of life even when nothing happens: without any, nobody is there any more. */
-    function heard() {
+    /** Restart the time limit: the server sends heartbeats, so that a stream without any data is dead. */
+    function restartLimit() {
       clearTimeout(silence);
-      silence = setTimeout(() => aborting.abort(new Error("nothing was heard for long")), Number(feed.dataset.quiet));
+      silence = setTimeout(() => aborting.abort(new Error("no heartbeat")), Number(feed.dataset.quiet));
     }
 
     function line(happening) {
@@ -273,11 +272,11 @@
       while (list.children.length > most) list.lastElementChild.remove();
     }
 
-    function happened(happening) {
+    function receive(happening) {
       if (isPaused) held = [...held, happening].slice(-most);
       else show([happening]);
       if (isPaused) state.textContent = `paused, ${held.length} new`;
-      soon();
+      refreshSoon();
     }
 
     async function listAnew() {
@@ -291,39 +290,39 @@
       if (items.length) last = items.at(-1).id;
     }
 
-    function told(block) {
+    function readBlock(block) {
       const fields = {};
       for (const text of block.split("\n")) {
         const at = text.indexOf(":");
         if (at > 0) fields[text.slice(0, at)] = text.slice(at + 1).trimStart();
       }
       if (fields.id) last = fields.id;
-      if (fields.event === "gap") listAnew().then(soon);
-      else if (fields.data) happened(JSON.parse(fields.data));
+      if (fields.event === "gap") listAnew().then(refreshSoon);
+      else if (fields.data) receive(JSON.parse(fields.data));
     }
 
     async function read() {
-      const asked = headers({ Accept: "text/event-stream", "Last-Event-ID": last });
+      const fields = headers({ Accept: "text/event-stream", "Last-Event-ID": last });
       const query = new URLSearchParams({ kind: kinds.value });
-      heard();
-      const answer = await fetch(`/v1/events?${query}`, { headers: asked, signal: aborting.signal });
+      restartLimit();
+      const answer = await fetch(`/v1/events?${query}`, { headers: fields, signal: aborting.signal });
       if (!answer.ok) throw new Error(String(answer.status));
       state.textContent = isPaused ? state.textContent : "live";
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ""; ; ) {
         const { done, value } = await reader.read();
         if (done) return;
-        heard();
+        restartLimit();
         const blocks = (text + value).split("\n\n");
         text = blocks.pop();
-        blocks.forEach(told);
+        blocks.forEach(readBlock);
       }
     }
 
     button.addEventListener("click", () => {
       isPaused = !isPaused;
       button.setAttribute("aria-pressed", String(isPaused));
-      button.textContent = isPaused ? "Go on" : "Pause";
+      button.textContent = isPaused ? "Resume" : "Pause";
       state.textContent = isPaused ? "paused" : "live";
       if (!isPaused) show(held.splice(0));
     });
@@ -335,14 +334,14 @@
 
     document.addEventListener("visibilitychange", () => document.hidden && aborting.abort());
 
-    /** A browser has few connections for all of its tabs: one that nobody sees takes none. */
-    async function seen() {
-      if (document.hidden && !isPaused) state.textContent = "resting";
+    /** Wait until the tab is visible: a browser has few connections for all of its tabs, so a hidden tab uses none. */
+    async function untilVisible() {
+      if (document.hidden && !isPaused) state.textContent = "hidden";
       while (document.hidden) await new Promise((go) => document.addEventListener("visibilitychange", go, { once: true }));
     }
 
     for (let failed = 0; feed.isConnected; ) {
-      await seen();
+      await untilVisible();
       aborting = new AbortController();
       try {
         await read();
@@ -357,7 +356,7 @@
     }
   }
 
-  // -- the beginning -------------------------------------------------------------------------------------------------
+  // -- start ---------------------------------------------------------------------------------------------------------
 
   document.addEventListener("DOMContentLoaded", () => {
     begin();

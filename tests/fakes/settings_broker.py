@@ -1,4 +1,4 @@
-"""A broker's socket that answers DescribeConfigs about itself, and nothing else."""
+"""A fake broker that answers DescribeConfigs about itself, and no other request."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ def defaults() -> dict[str, str | None]:
     return settings | rules | {PROTOCOL_VERSION: "3.9-IV0", "authorizer.class.name": ""}
 
 
-def settings_told(frame: bytes, settings: Mapping[str, str | None] | None = None) -> bytes:
-    """The answer to a DescribeConfigs request about one broker, without the length; by default Kafka's defaults."""
+def encode_settings(frame: bytes, settings: Mapping[str, str | None] | None = None) -> bytes:
+    """Return the answer to a DescribeConfigs request about one broker, without its length; Kafka's defaults if none."""
     head, query = decode_request(frame)
     question: Any = query
     (resource,) = question.resources
@@ -42,7 +42,7 @@ def _answered(head: RequestHeader, resource: Any, settings: Mapping[str, str | N
     return encode_response(head.correlation_id, answer)
 
 
-class TellingBroker(ListeningFake):
+class SettingsBroker(ListeningFake):
     """Use it as an async context manager; its attributes may change while it listens."""
 
     def __init__(
@@ -59,7 +59,7 @@ class TellingBroker(ListeningFake):
         self.is_silent = is_silent
         self.error = error
         self.gate = asyncio.Event()
-        """Closed, it holds answers back until it is opened."""
+        """While it is not set, answers are held back."""
         self.gate.set()
         self.asked: list[list[str]] = []
         """The names in each request, in order."""

@@ -28,21 +28,21 @@ SECURE = msgspec.structs.replace(
     GUARDED, tls_certificate=CERTIFICATES / "server.pem", tls_key=CERTIFICATES / "server.key"
 )
 HASTY = Limits(head_s=0.2, body_s=0.2, unread_s=0.2, handshake_s=0.2, keep_alive_s=0.4)
-"""For tests that wait until somebody is cut off."""
+"""Short limits, for tests that wait until a client is disconnected."""
 BIG = b"x" * 16 * 1024 * 1024
 
 
 @dataclass
-class House:
-    """The listener, its port, and the clients that were let in."""
+class Endpoint:
+    """A listener with a few routes, its port, and the requests that were served."""
 
     listener: HttpListener
     port: int = 0
-    guests: list[str | None] = field(default_factory=list)
-    """The names of those whose verbs were served."""
+    principals: list[str | None] = field(default_factory=list)
+    """The principals of the served verbs; None for an anonymous client."""
     bodies: list[int] = field(default_factory=list)
     streams: int = 0
-    """How many streams are served now."""
+    """The number of open streams."""
 
     def application(self, access: Middleware) -> web.Application:
         """A route of each kind."""
@@ -66,7 +66,7 @@ class House:
         return web.Response(body=BIG)
 
     async def _verb(self, request: web.Request) -> web.Response:
-        self.guests.append(request.get(PRINCIPAL))
+        self.principals.append(request.get(PRINCIPAL))
         self.bodies.append(len(await request.read()))
         return web.Response(text="done")
 
@@ -88,25 +88,25 @@ class House:
 @asynccontextmanager
 async def opened(
     http: HttpConfig = FREE, limits: Limits = DEFAULT_LIMITS, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[House]:
-    """A house that can be visited."""
-    house = House(HttpListener(http, environment or {}, limits))
-    house.port = await house.listener.open(house.application)
+) -> AsyncIterator[Endpoint]:
+    """A running endpoint."""
+    endpoint = Endpoint(HttpListener(http, environment or {}, limits))
+    endpoint.port = await endpoint.listener.open(endpoint.application)
     try:
-        yield house
+        yield endpoint
     finally:
-        await house.listener.close()
+        await endpoint.listener.close()
 
 
 @dataclass
-class Wire:
-    """A connection that sends whatever it likes."""
+class RawConnection:
+    """A connection that sends arbitrary bytes."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     def send(self, data: bytes) -> None:
-        """Without waiting."""
+        """Send without waiting."""
         self.writer.write(data)
 
     async def answer(self) -> tuple[int, bytes]:
@@ -117,7 +117,7 @@ class Wire:
         return int(head.split()[1]), head
 
     async def is_closed(self) -> bool:
-        """Waits until the other side ends it; what it sends before is read."""
+        """Wait until the server closes the connection, and read everything that it sends before."""
         try:
             while await self.reader.read(65536):
                 pass
@@ -127,18 +127,18 @@ class Wire:
 
 
 @asynccontextmanager
-async def wired(house: House, context: ssl.SSLContext | None = None) -> AsyncIterator[Wire]:
-    """A connection to the house."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", house.port, ssl=context)
+async def connected(endpoint: Endpoint, context: ssl.SSLContext | None = None) -> AsyncIterator[RawConnection]:
+    """A connection to the endpoint."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port, ssl=context)
     try:
-        yield Wire(reader, writer)
+        yield RawConnection(reader, writer)
     finally:
         writer.transport.abort()
         with suppress(OSError):
             await writer.wait_closed()
 
 
-def asked(
+def http_request(
     path: str = "/livez",
     method: str = "GET",
     body: bytes = b"",
@@ -146,7 +146,7 @@ def asked(
     *,
     host: str = "localhost",
 ) -> bytes:
-    """A request."""
+    """The bytes of a request."""
     fields = {"Host": host, **headers}
     if method == "POST":
         fields = {"Content-Type": "application/json", "Content-Length": str(len(body)), **fields}
@@ -154,14 +154,14 @@ def asked(
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-async def ask(house: House, request: bytes, context: ssl.SSLContext | None = None) -> tuple[int, bytes]:
+async def ask(endpoint: Endpoint, request: bytes, context: ssl.SSLContext | None = None) -> tuple[int, bytes]:
     """Status and head of the answer to one request over a connection of its own."""
-    async with wired(house, context) as wire:
-        wire.send(request)
-        return await wire.answer()
+    async with connected(endpoint, context) as connection:
+        connection.send(request)
+        return await connection.answer()
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it; the test's time-out ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110  # what is waited for sets no event
+    """Wait for a condition; the time-out of the test ends a wait in vain."""
+    while not condition():  # noqa: ASYNC110  # the condition has no event to wait for
         await asyncio.sleep(0.005)

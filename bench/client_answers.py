@@ -9,14 +9,14 @@ from wire.versions import VersionRange
 
 METADATA_VERSIONS = VersionRange(12, 12)
 _NO_NUMBER = INT32.pack(-(2**31))
-"""Authorized operations that nobody asked for."""
+"""The value of authorized operations that the request does not ask for."""
 _BROKER = 4
 _DEFAULT = 5
-"""The source of a setting that nobody made."""
+"""The source of a setting that has its default value."""
 
 
 def metadata(partitions: int, ports: Mapping[BrokerId, int], host: str) -> bytes:
-    """The body of the answer about all topics, while everybody leads what is his."""
+    """Return the body of a Metadata response for all topics, in which every preferred replica leads."""
     topics = partitions // layout.TOPIC_PARTITIONS
     return b"".join((
         INT32.pack(0),
@@ -52,7 +52,7 @@ def _partition(number: int) -> bytes:
 
 
 def settings() -> bytes:
-    """The body of the answer to DescribeConfigs: one setting, by default."""
+    """Return the body of a DescribeConfigs response: one setting with its default value."""
     row = CLASSIC.string("min.insync.replicas") + CLASSIC.nullable_string("1") + bytes((0, _DEFAULT, 0))
     named = bytes((_BROKER,)) + CLASSIC.string("1")
     result = INT16.pack(0) + CLASSIC.nullable_string(None) + named + CLASSIC.count(1) + row + CLASSIC.count(0)

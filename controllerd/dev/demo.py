@@ -1,4 +1,4 @@
-"""The demo: a cluster whose brokers and controllers die one after the other, told step by step, each step checked."""
+"""The demo: a cluster whose brokers and controllers fail one after the other. Every step is printed and checked."""
 
 import asyncio
 import time
@@ -25,8 +25,8 @@ Detail = dict[str, object]
 
 
 @dataclass(slots=True)
-class Step:
-    """One step of the story as it goes into ``summary.json``."""
+class DemoStep:
+    """One step of the demo, as ``summary.json`` holds it."""
 
     name: str
     ok: bool
@@ -36,21 +36,21 @@ class Step:
 
 
 @dataclass(slots=True)
-class Summary:
-    """The whole story."""
+class DemoSummary:
+    """The result of the whole demo."""
 
     brokers: str
     ok: bool = False
     seconds: float = 0.0
-    steps: list[Step] = field(default_factory=list)
+    steps: list[DemoStep] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
+        """Return the summary as plain data for JSON."""
         return asdict(self)
 
 
-class Story:
-    """The steps, in order, over one cluster."""
+class Demo:
+    """The steps of the demo, in order, on one cluster."""
 
     def __init__(self, cluster: DevCluster, tell: Tell) -> None:
         self._cluster = cluster
@@ -58,9 +58,9 @@ class Story:
         self._waiting = Waiting(cluster, tell)
         self._load: ProducerLoad | None = None
 
-    async def tell_all(self) -> Summary:
+    async def run(self) -> DemoSummary:
         """Run every step until one fails."""
-        summary = Summary(self._cluster.kind)
+        summary = DemoSummary(self._cluster.kind)
         started = time.monotonic()
         try:
             for name, work in self._steps().items():
@@ -80,23 +80,23 @@ class Story:
             "create a topic by its znode": self._create_topic,
             **({"start a producer (acks=all, idempotent)": self._start_load} if with_load else {}),
             "kill the broker that leads partition 0": self._kill_leader,
-            "bring it back": self._bring_back,
-            "shut another broker down in an orderly way": self._controlled_shutdown,
-            "bring that one back too": self._bring_back,
+            "start it again": self._start_again,
+            "shut another broker down (controlled shutdown)": self._controlled_shutdown,
+            "start that broker again too": self._start_again,
             "kill the active controllerd while a second one stands by": self._kill_controller,
             "create another topic under the new controller": self._create_second_topic,
             **({"consume everything that was acknowledged": self._verify_load} if with_load else {}),
-            "ask everybody: ZooKeeper, controller, brokers, audit log": self._agree,
+            "compare ZooKeeper, controller, brokers and audit log": self._compare,
         }
 
-    async def _run(self, name: str, work: Callable[[], Awaitable[Detail]]) -> Step:
+    async def _run(self, name: str, work: Callable[[], Awaitable[Detail]]) -> DemoStep:
         self._tell(f"> {name}")
         started = time.monotonic()
         try:
             detail, error = await work(), None
         except (DevError, OSError, WireError) as failure:
             detail, error = {}, f"{type(failure).__name__}: {failure}"
-        step = Step(name, error is None, round(time.monotonic() - started, 2), detail, error)
+        step = DemoStep(name, error is None, round(time.monotonic() - started, 2), detail, error)
         what = ", ".join(f"{key} {value}" for key, value in detail.items()) or error or "done"
         self._tell(f"  {'ok    ' if step.ok else 'FAILED'} {step.seconds:6.2f} s  {what}")
         return step
@@ -115,7 +115,7 @@ class Story:
         brokers = list(self._cluster.brokers)
         assignments = {p: [brokers[(p + i) % len(brokers)] for i in range(REPLICATION)] for p in range(PARTITIONS)}
         await self._cluster.observer.create_topic(topic, assignments, {"min.insync.replicas": "2"})
-        await self._waiting.until(self._waiting.missing_agreement, f"every broker knows {topic}")
+        await self._waiting.until(self._waiting.missing_agreement, f"every broker has the metadata of {topic}")
 
     async def _start_load(self) -> Detail:
         self._load = ProducerLoad(self._cluster.bootstrap, TOPIC, PARTITIONS)
@@ -132,11 +132,11 @@ class Story:
         leader = (await self._waiting.leadership(TOPIC, 0)).leader
         led = await self._waiting.led_by(leader)
         await self._cluster.brokers[leader].kill()
-        await self._waiting.until(lambda: self._waiting.missing_leaders(leader), f"nothing is led by broker {leader}")
+        await self._waiting.until(lambda: self._waiting.missing_leaders(leader), f"broker {leader} leads no partition")
         await self._waiting.until(self._waiting.missing_agreement, "the live brokers agree")
         return {"broker": int(leader), "leaders moved": led}
 
-    async def _bring_back(self) -> Detail:
+    async def _start_again(self) -> Detail:
         dead = next(i for i, broker in self._cluster.brokers.items() if not broker.running)
         await self._cluster.brokers[dead].start()
         await self._waiting.until(self._waiting.missing_isr, "every replica is in sync again")
@@ -151,7 +151,7 @@ class Story:
             raise DevError(f"broker {leader} ended with status {status} instead of 0")
         left = await self._waiting.led_by(leader)
         if left:
-            raise DevError(f"broker {leader} was gone while it still led {counted(left, 'partition')}")
+            raise DevError(f"broker {leader} ended while it still led {counted(left, 'partition')}")
         await self._waiting.until(self._waiting.missing_agreement, "the live brokers agree")
         return {"broker": int(leader), "leaders moved before it went": led}
 
@@ -186,14 +186,14 @@ class Story:
             raise DevError(f"records were lost: {detail}, {result.failures[:3]} {result.fatal_error}")
         return detail
 
-    async def _agree(self) -> Detail:
+    async def _compare(self) -> Detail:
         await self._waiting.until(self._waiting.missing_agreement, "all brokers agree with ZooKeeper")
         active = await self._waiting.active()
         view = await self._cluster.view()
-        told = {f"controllerd {active.node_id}": await active.metadata()}
-        differences = metadata_differences(view, told, active.node_id)
+        received = {f"controllerd {active.node_id}": await active.metadata()}
+        differences = metadata_differences(view, received, active.node_id)
         await self._waiting.until(
-            lambda: self._waiting.missing_audit(active, view), "the audit log folds to what ZooKeeper has"
+            lambda: self._waiting.missing_audit(active, view), "the audit log folds to the state in ZooKeeper"
         )
         broken = [line for directory in await self._audit_directories() for line in audit_violations(directory)]
         if differences or broken:

@@ -1,4 +1,4 @@
-"""What others say who take the listener for something else: browsers, TLS and SSH clients, scanners, ZooKeeper's."""
+"""The first bytes of clients of other protocols: browsers, TLS and SSH clients, scanners, ZooKeeper's."""
 
 import ssl
 import struct
@@ -31,7 +31,7 @@ _GREETINGS: Final[Sequence[bytes]] = (
 
 @cache
 def client_hello() -> bytes:
-    """What a TLS client says first."""
+    """The first message of a TLS client."""
     outgoing = ssl.MemoryBIO()
     context = ssl.create_default_context()
     tls = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="controller")
@@ -52,6 +52,6 @@ def _noise(random: Random) -> bytes:
     return random.randbytes(random.choice((1, 3, 4, 7, 64, 4_000)))
 
 
-def stranger(random: Random) -> bytes:
-    """One of them."""
+def foreign_bytes(random: Random) -> bytes:
+    """Draw the bytes of one such client."""
     return random.choice((*_GREETINGS, _bare_sasl(random), _noise(random), client_hello()))

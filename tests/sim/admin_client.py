@@ -1,4 +1,4 @@
-"""Where people of the simulated cluster bring their requests, and what the judge and the ledger must know of them."""
+"""The admin requests of the simulated cluster, by call and by znode, as the judge and the ledger note them."""
 
 import asyncio
 import json
@@ -35,15 +35,15 @@ _AGAIN_S: Final = 2.0
 _FORGETS_AGAIN_S: Final = 40.0
 
 
-class AdminDesk:
-    """Of one world."""
+class AdminClient:
+    """The admin client of one world."""
 
     def __init__(self, world: "SimWorld") -> None:
         self.world = world
-        self.buried: set[int] = set()
-        """Brokers that nobody starts again."""
+        self.dead_for_good: set[int] = set()
+        """Brokers that no action of the story starts again."""
         self.forbade: set[int] = set()
-        """Brokers that had a setting with which no instance must lead."""
+        """Brokers whose file had a setting that keeps every instance from leading."""
         self.asked = world.oracle.zookeeper.history.asked
         self._is_unclean_by_default = self._files_allow = world.options.unclean
         self._dynamic_default: bool | None = None
@@ -54,7 +54,7 @@ class AdminDesk:
         world.cluster.on_bad_dirs.append(world.oracle.zookeeper.on_bad_log_dir)
 
     def opened(self) -> None:
-        """The brokers are there."""
+        """Take note of the brokers, once the world has created them."""
         for broker in self.world.cluster.brokers.values():
             broker.dirs.count = self.world.options.admin.log_dirs
         self._decide_default(self.world.loop.time())
@@ -68,7 +68,7 @@ class AdminDesk:
         deleted = None if found is None else found.deleted.get(key)
         return deleted is not None and topic is not None and topic.get("topic_id") not in {None, deleted}
 
-    # -- what the judge and the ledger are told ----------------------------------------------------------------------
+    # -- notes for the judge and the ledger --------------------------------------------------------------------------
 
     def _committed(self, txn: Txn) -> None:
         for change in txn.changes:
@@ -76,8 +76,8 @@ class AdminDesk:
             if path.startswith((CONFIGS, BROKER_DEFAULTS)):
                 self._configured(path, change, txn.time)
             elif path.startswith(MARKERS):
-                doom = self.world.cluster.ledger.doomed
-                (doom.discard if change.op == "delete" else doom.add)(path.removeprefix(MARKERS))
+                marked = self.world.cluster.ledger.being_deleted
+                (marked.discard if change.op == "delete" else marked.add)(path.removeprefix(MARKERS))
             elif path.startswith(TOPICS) and "/" not in path.removeprefix(TOPICS):
                 self._topic_changed(path.removeprefix(TOPICS), change)
             elif path.startswith(_IDS) and change.op == "create":
@@ -94,12 +94,18 @@ class AdminDesk:
         self._decide_default(now)
 
     def files_allow(self, *, allowed: bool) -> None:
-        """The files of all brokers allow unclean elections from now on, or that of one forbids them."""
+        """Set whether the files of all brokers allow unclean elections from now on.
+
+        False stands for one file that forbids them.
+        """
         self._files_allow = allowed
         self._decide_default(self.world.loop.time())
 
     def _decide_default(self, now: float) -> None:
-        """The dynamic default overrides the files, and a broker's own dynamic configuration overrides both."""
+        """Decide the default for all topics.
+
+        A broker's own dynamic configuration overrides the dynamic default, which overrides the files.
+        """
         options, is_by_files = self.world.options, self._dynamic_default is None
         allowed = self._files_allow if self._dynamic_default is None else self._dynamic_default
         self._is_unclean_by_default = allowed and not options.is_clean_by_own
@@ -130,7 +136,7 @@ class AdminDesk:
     # -- requests by call --------------------------------------------------------------------------------------------
 
     async def call(self, call: Call[Any], attempts: int = 5) -> Any:
-        """Ask the active instance until it answers; None when nobody does, or when it refuses."""
+        """Send the call to the active instance until it answers; None if no instance answers, or if it refuses."""
         for _ in range(attempts):
             target = self.active()
             if target is not None:
@@ -140,11 +146,11 @@ class AdminDesk:
         return None
 
     def active(self) -> "SimInstance | None":
-        """Whoever believes to lead, and runs."""
+        """The running instance that believes to be the active controller, None if there is none."""
         return next((each for each in self.world.instances.values() if each.is_active and each.is_running), None)
 
     def reassign(self, targets: Mapping[Key, Iterable[int] | None]) -> None:
-        """AlterPartitionReassignments; None cancels."""
+        """Send AlterPartitionReassignments; a target of None cancels."""
         wanted = {key: None if target is None else tuple(target) for key, target in targets.items()}
         for key, target in wanted.items():
             self.asked.reassignment(key, target)
@@ -156,12 +162,12 @@ class AdminDesk:
 
     async def _reassigned(self, call: ApiPartitionReassignment) -> None:
         await self.call(call)
-        # It may have been carried out at any time until now.
+        # The call may have been carried out at any time until now.
         for tp in call.targets:
             self.asked.answered((tp.topic, tp.partition), self.world.loop.time())
 
     def elect(self, kind: ElectionType, partitions: Iterable[Key]) -> None:
-        """ElectLeaders."""
+        """Send ElectLeaders."""
         keys = list(partitions)
         if kind is ElectionType.UNCLEAN:
             self.asked.unclean.update(keys)
@@ -172,34 +178,34 @@ class AdminDesk:
     # -- requests by znode -------------------------------------------------------------------------------------------
 
     def write_reassignments(self, targets: Mapping[Key, Iterable[int]]) -> None:
-        """The file of a tool."""
+        """Write the reassignment znode as the tool does."""
         rows = [{"topic": t, "partition": p, "replicas": list(r)} for (t, p), r in targets.items()]
         self.world.server.put(REASSIGNMENTS, json.dumps({"version": 1, "partitions": rows}).encode())
 
     def write_preferred(self, partitions: Iterable[Key]) -> None:
-        """The file of a tool."""
+        """Write the preferred election znode as the tool does."""
         rows = [{"topic": topic, "partition": number} for topic, number in partitions]
         self.world.server.put(PREFERRED, json.dumps({"version": 1, "partitions": rows}).encode())
 
     def delete_topic(self, topic: str) -> None:
-        """As brokers do it."""
+        """Mark the topic for deletion as brokers do."""
         self.world.server.put(MARKERS + topic)
 
     def configure(self, entity: str, config: Mapping[str, str]) -> None:
-        """A dynamic configuration changes (``topics/orders``), with its notification."""
+        """Write a dynamic configuration (``topics/orders``) and its notification."""
         server = self.world.server
         server.put(f"/config/{entity}", json.dumps({"version": 1, "config": dict(config)}).encode())
         server.put_sequential(_CHANGES, json.dumps({"version": 2, "entity_path": entity}).encode())
 
     def allow_unclean(self, entity: str, *, allowed: bool | None) -> None:
-        """``unclean.leader.election.enable`` of a topic, or of all brokers; None removes it."""
+        """Set ``unclean.leader.election.enable`` of a topic, or of all brokers; None removes it."""
         self.configure(entity, {} if allowed is None else {_UNCLEAN: str(allowed).lower()})
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Disks are mended; a broker must start anew to see it."""
-        if REASSIGNMENTS in self.world.server.nodes and self.asked.is_rubbish:
+        """Mend the disks and restart their brokers, which must start anew to use them again."""
+        if REASSIGNMENTS in self.world.server.nodes and self.asked.is_unreadable_request:
             self.world.server.remove(REASSIGNMENTS)
         self.files_allow(allowed=self.world.options.unclean)
         for broker in self.world.cluster.brokers.values():
@@ -208,21 +214,21 @@ class AdminDesk:
                 if broker.is_running:
                     broker.bounce()
 
-    def give_up_the_buried(self) -> None:
-        """What waits for brokers that never return must not wait for ever."""
-        for broker in sorted(self.buried):
+    def give_up_dead_brokers(self) -> None:
+        """Forget the brokers that never return, so that no deletion waits for them for ever."""
+        for broker in sorted(self.dead_for_good):
             if not self.world.cluster.brokers[broker].is_running:
                 self.world.do(self._give_up(broker))
 
     async def _give_up(self, broker: int) -> None:
         await self.forget(broker, attempts=_GIVES_UP_AFTER)
-        # Once more: of a deletion that was asked for right before, the controller may not have heard by then.
+        # Once more: the controller may not have noticed a deletion that was requested right before.
         await asyncio.sleep(_FORGETS_AGAIN_S)
         if await self.forget(broker, attempts=_GIVES_UP_AFTER) is not None:
             self.asked.given_up.add(broker)
 
     async def forget(self, broker: int, attempts: int = 5) -> Any:
-        """An operator declares that a broker never returns."""
+        """Declare, as an operator does, that a broker never returns."""
         self.asked.forget(broker, self.world.loop.time())
         return await self.call(ForgetBroker(BrokerId(broker), "it burnt"), attempts)
 

@@ -1,7 +1,7 @@
-"""Judges what an instance sends because a leader asked for another ISR: nothing, unless a state was changed.
+"""Judges the requests that an instance sends because of an AlterPartition: none, unless a state was changed.
 
-A state that is written once more, for the sake of a newer partition epoch, is not changed: it is answered to the leader
-alone.
+A state that is only written again, for the sake of a newer partition epoch, is not changed: the leader gets it in the
+response.
 """
 
 from typing import Final
@@ -10,19 +10,19 @@ from tests.sim.oracle_history import History
 from tests.sim.oracle_seen import Operation, Report, Transaction
 
 RULES: Final = {
-    "R-16": "an AlterPartition after which every state is as it was, but for its epochs, makes nobody send anything",
+    "R-16": "an AlterPartition that changes no state, except for its epochs, causes no request",
 }
 _QUESTION: Final = "AlterPartitionReceived"
 
 
-class QuestionJudge:
-    """Knows which instances deal with an AlterPartition, and whether they have changed anything since it began."""
+class AlterPartitionJudge:
+    """Tracks which instances handle an AlterPartition, and whether they have changed a state since it began."""
 
     def __init__(self, history: History, report: Report) -> None:
         self._history = history
         self._report = report
         self._has_changed: dict[str, bool] = {}
-        """By instance; one that deals with anything else is not in it."""
+        """By instance; an instance that handles another event is absent."""
 
     def begins(self, owner: str, name: str) -> None:
         """Note that an instance begins to handle an event."""

@@ -1,4 +1,4 @@
-"""Where clients of the simulated cluster get delegation tokens, and brokers renew them."""
+"""Delegation tokens of clients of the simulated cluster, and their renewal by brokers."""
 
 import json
 from collections.abc import Sequence
@@ -15,8 +15,11 @@ CHECK_MS: Final = 2000
 _LIVES_S: Final = 1e6
 
 
-class TokenDesk:
-    """Of one world, with a first token that expires after every story: instances look for others while there is one."""
+class TokenClient:
+    """The tokens of one world.
+
+    The first one expires after every story, so that instances always check for expired ones.
+    """
 
     def __init__(self, world: "SimWorld") -> None:
         self._world = world

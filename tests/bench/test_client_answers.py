@@ -1,13 +1,13 @@
-"""What the stubs tell clients is what a broker would: it can be decoded, and is the prepared cluster."""
+"""The answers of the stubs to clients are those of a broker: they can be decoded and describe the prepared cluster."""
 
-from bench import layout, told
+from bench import client_answers, layout
 from controllerd.core.model import BrokerId
 from wire.api_broker_settings import decode_settings
 from wire.metadata import EncodedMetadata, walk_topics
 
 
 def test_metadata_names_every_partition_with_its_leader_and_replicas() -> None:
-    body = told.metadata(2 * layout.TOPIC_PARTITIONS, {BrokerId(1): 9092}, "localhost")
+    body = client_answers.metadata(2 * layout.TOPIC_PARTITIONS, {BrokerId(1): 9092}, "localhost")
 
     topics = [topic for topic in walk_topics(EncodedMetadata(12, body)) if topic is not None]
 
@@ -19,5 +19,5 @@ def test_metadata_names_every_partition_with_its_leader_and_replicas() -> None:
     assert {len(topic.partitions) for topic in topics} == {layout.TOPIC_PARTITIONS}
 
 
-def test_settings_say_how_many_replicas_must_be_in_sync() -> None:
-    assert decode_settings(told.settings())["min.insync.replicas"].value == "1"
+def test_the_settings_have_min_insync_replicas() -> None:
+    assert decode_settings(client_answers.settings())["min.insync.replicas"].value == "1"

@@ -1,7 +1,7 @@
-"""The smallest controller that is right, for tests of the simulated brokers alone: states in a dict, no ZooKeeper.
+"""A minimal correct controller, for tests of the simulated brokers alone: states in a dict, no ZooKeeper.
 
-It speaks through the product's encoder and connection, so that frames are real, and judges ISR changes by the
-product's rules. What makes it wrong on purpose is in its attributes.
+It uses the product's encoder and connection, so that frames are real, and judges ISR changes by the
+product's rules. Its attributes make it wrong on purpose.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ from wire.connection import KafkaConnection
 from wire.errors import WireError
 from wire.versions import VersionRange, choose_control
 
-SCRIBE = 2_000_000_000
+CONTROLLER_ID = 2_000_000_000
 OWNER = "scribe"
 
 
-class Scribe:
-    """A controller over some simulated brokers, which it makes as well."""
+class ScriptedController:
+    """A controller over some simulated brokers, which it creates."""
 
     def __init__(self, loop: VirtualLoop, brokers: Sequence[int] = (1, 2, 3)) -> None:
         self.loop = loop
@@ -57,20 +57,20 @@ class Scribe:
         self.topic_ids: dict[str, str] = {}
         self.asked: list[Call[Any]] = []
         self.loses_answers = 0
-        """How many more calls are carried out without an answer."""
+        """How many of the next calls are carried out without an answer."""
         self.refuses = 0
-        """How many more calls are answered NOT_CONTROLLER."""
+        """How many of the next calls are answered NOT_CONTROLLER."""
         self.live: set[int] | None = None
-        """Whom it believes to be live; None: those that are registered."""
+        """The brokers that it believes to be live; None: the registered ones."""
         self._blocks = 0
         self._connections: dict[int, KafkaConnection] = {}
         self._spoken: dict[int, Mapping[int, VersionRange]] = {}
         self._correlation_id = 1000
 
-    # -- what brokers ask --------------------------------------------------------------------------------------------
+    # -- calls of brokers --------------------------------------------------------------------------------------------
 
     async def ask(self, call: Call[Any]) -> Any:
-        """The reply to a call."""
+        """Answer a call of a broker."""
         await asyncio.sleep(0.002)
         self.asked.append(call)
         if self.refuses:
@@ -121,7 +121,7 @@ class Scribe:
                     outcomes[tp] = verdict
         return AlterPartitionReply(KafkaError.NONE, outcomes, {})
 
-    # -- what it decides ---------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------
 
     def epochs(self) -> dict[int, int]:
         """Broker epochs as ZooKeeper has them."""
@@ -129,11 +129,11 @@ class Scribe:
         return {int(name): self.zookeeper.nodes[f"/brokers/ids/{name}"].czxid for name in ids}
 
     def live_brokers(self) -> set[int]:
-        """Who is live."""
+        """The brokers that it believes to be live."""
         return set(self.epochs()) if self.live is None else self.live
 
     def create(self, topic: str, replicas: Sequence[int], partition: int = 0) -> TopicPartition:
-        """A partition led by its first live replica, with all live ones in the ISR."""
+        """Create a partition led by its first live replica, with all live replicas in the ISR."""
         tp = TopicPartition(topic, partition)
         self.topic_ids.setdefault(topic, id_text(topic.encode().ljust(16, b"-")[:16]))
         self.assignments[tp] = tuple(map(BrokerId, replicas))
@@ -142,7 +142,7 @@ class Scribe:
         return tp
 
     def elect(self, tp: TopicPartition, without: int = -1, leader: int | None = None) -> LeaderAndIsr:
-        """A new leader from the ISR (or the given one, whoever that is), the dead leave the ISR."""
+        """Elect a new leader from the ISR (or the given broker, in the ISR or not); dead brokers leave the ISR."""
         before = self.states[tp]
         able = [member for member in before.isr if member in self.live_brokers() and member != without]
         chosen = BrokerId(leader) if leader is not None else next(iter(able), BrokerId(-1))
@@ -153,14 +153,14 @@ class Scribe:
         self.states[tp] = after
         return after
 
-    # -- what it says ------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
-    async def tell_all(self, *partitions: TopicPartition) -> None:
-        """Metadata to all live brokers, then to each replica of these partitions its role, then metadata again."""
-        told = partitions or tuple(self.states)
+    async def send_to_all(self, *partitions: TopicPartition) -> None:
+        """Send metadata to all live brokers, the roles of these partitions to their replicas, and metadata again."""
+        sent = partitions or tuple(self.states)
         await self._to_all(self.metadata)
-        await self._to_all(lambda broker: self.leader_and_isr(broker, *told))
-        await self._to_all(lambda broker: self.metadata(broker, *told))
+        await self._to_all(lambda broker: self.leader_and_isr(broker, *sent))
+        await self._to_all(lambda broker: self.metadata(broker, *sent))
 
     async def _to_all(self, make: Any) -> None:
         for broker in sorted(self.epochs()):
@@ -169,7 +169,7 @@ class Scribe:
                 await self.try_to_send(broker, request)
 
     def leader_and_isr(self, broker: int, *partitions: TopicPartition, **head: int) -> LeaderAndIsrRequest | None:
-        """What this broker is told of these partitions; ``head`` overrides epochs."""
+        """The LeaderAndIsr about these partitions for this broker; ``head`` overrides epochs."""
         rows = {
             tp: LeaderAndIsrPartition(self.states[tp], ReplicaAssignment(self.assignments[tp]), is_new=False)
             for tp in partitions
@@ -181,7 +181,7 @@ class Scribe:
         return LeaderAndIsrRequest(*self._head(broker, head), partitions=rows, topic_ids=ids, live_leaders=())
 
     def metadata(self, broker: int, *partitions: TopicPartition, **head: int) -> UpdateMetadataRequest:
-        """Who is live, and the state of these partitions."""
+        """The UpdateMetadata with the live brokers and the state of these partitions; ``head`` overrides epochs."""
         rows = {tp: UpdateMetadataPartition(self.states[tp], self.assignments[tp], ()) for tp in partitions}
         live = tuple(
             Broker(BrokerId(each), 1, (Endpoint("PLAINTEXT", "127.0.0.1", 9000 + each),))
@@ -191,12 +191,12 @@ class Scribe:
         return UpdateMetadataRequest(*self._head(broker, head), body=UpdateMetadataBody(rows, ids, live))
 
     def stop_replica(self, broker: int, tp: TopicPartition, leader_epoch: int, *, delete: bool) -> StopReplicaRequest:
-        """Stop one replica."""
+        """The StopReplica of one replica."""
         return StopReplicaRequest(*self._head(broker, {}), partitions={tp: StopReplicaPartition(leader_epoch, delete)})
 
     def _head(self, broker: int, head: dict[str, int]) -> tuple[int, int, int]:
         broker_epoch = head["broker_epoch"] if "broker_epoch" in head else self.epochs()[broker]
-        return SCRIBE, head.get("controller_epoch", self.epoch), broker_epoch
+        return CONTROLLER_ID, head.get("controller_epoch", self.epoch), broker_epoch
 
     async def send(self, broker: int, request: ControlRequest, timeout_s: float = 2.0) -> ControlResponse:
         """Send a request over the connection to this broker. :raises OSError, WireError: no answer."""
@@ -204,7 +204,7 @@ class Scribe:
         if connection is None or not connection.is_open:
             connection = self._connections[broker] = await KafkaConnection.connect(
                 *self.cluster.brokers[broker].address,
-                str(SCRIBE),
+                str(CONTROLLER_ID),
                 connect_timeout_s=timeout_s,
                 request_timeout_s=timeout_s,
                 transport=self.network.transport(OWNER),
@@ -219,7 +219,7 @@ class Scribe:
         return control_requests.decode_response(request, version, answer)
 
     async def try_to_send(self, broker: int, request: ControlRequest, attempts: int = 3) -> ControlResponse | None:
-        """The same again and again; None when nothing came of it."""
+        """Send a request until it is answered; None after so many attempts."""
         for _ in range(attempts):
             try:
                 return await self.send(broker, request)
@@ -229,14 +229,14 @@ class Scribe:
 
     # -- the beginning of most stories -------------------------------------------------------------------------------
 
-    async def started(self, *, boot_s: float = 0.01) -> "Scribe":
-        """All brokers run and know each other."""
+    async def started(self, *, boot_s: float = 0.01) -> "ScriptedController":
+        """Start all brokers and send them their metadata."""
         for broker in self.cluster.brokers.values():
             broker.start(boot_s)
         await asyncio.sleep(boot_s + 0.1)
-        await self.tell_all()
+        await self.send_to_all()
         return self
 
     def broker(self, broker: int) -> Any:
-        """A simulated broker that runs."""
+        """The simulated broker with this id."""
         return self.cluster.brokers[broker]
