@@ -1,7 +1,23 @@
 import asyncio
 
+import pytest
+
+from controllerd.audit.backlog import Backlog
 from controllerd.recent import Recent
-from controllerd.record.records import AlarmRecord, EventBegin, EventEnd, PartitionStateRecord, TermRecord
+from controllerd.record.envelope import rows_of
+from controllerd.record.records import (
+    AlarmRecord,
+    BrokersRecord,
+    EventBegin,
+    EventEnd,
+    PartitionStateRecord,
+    Record,
+    RequestRecord,
+    TermRecord,
+    TopicsForgotten,
+    TopicsRecord,
+    ZkWriteRecord,
+)
 from tests.fakes.store import StillClock
 
 
@@ -44,6 +60,33 @@ def test_the_oldest_entries_are_dropped_when_there_are_too_many_rows() -> None:
     assert tap.oldest == 1
     tap.record(alarm("one more"))
     assert (tap.oldest, tap.newest) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("record", "rows"),
+    [
+        (alarm("one"), 1),
+        (transitions(6), 6),
+        (transitions(0), 1),
+        (TopicsRecord(["a", "b"], [None, None], [1, 1]), 2),
+        (TopicsForgotten(["a", "b", "c"]), 3),
+        (BrokersRecord(gone=[1, 2], shutting_down=[3]), 2),
+        (ZkWriteRecord(1, 2, 1.0, ["create"] * 4, ["/a"] * 4, [-1] * 4, ["ok"] * 4, [0] * 4), 4),
+        (RequestRecord("UpdateMetadata", 7, [1, 2, 3], [4, 5, 6], ["a"], [0], [1], [0], [0]), 3),
+    ],
+)
+def test_a_record_has_as_many_rows_as_its_longest_column(record: Record, rows: int) -> None:
+    assert rows_of(record) == rows
+
+
+def test_records_of_every_kind_are_bounded_by_their_rows() -> None:
+    tap, backlog = recent(max_rows=10), Backlog(10, StillClock())
+    many = TopicsForgotten(["t"] * 6)
+
+    tap.record(many, many)
+    backlog.put(many, many)
+
+    assert (tap.oldest, backlog.lost) == (2, 1)
 
 
 def test_the_oldest_entries_are_dropped_when_there_are_too_many() -> None:

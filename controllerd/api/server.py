@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import count
-from typing import Final
 
 import structlog
 
@@ -32,7 +31,6 @@ from wire.errors import WireError
 from wire.framing import encode_frame, peek_request, read_frame
 from wire.transport import PLAINTEXT, PLAINTEXT_SERVER, Acceptor, Link, Transport, TransportPeer
 
-_SIZE_BYTES: Final = 4
 _LOG = structlog.get_logger(__name__)
 
 
@@ -226,17 +224,22 @@ class _FrameReader:
         self._peer = peer
         self._limits = limits
         self._idle = idle
+        self._is_between_frames = True
 
     async def next_frame(self, limit: int) -> bytes | None:
         """Return the next frame; None at the end. :raises HangUp: the client is too slow, or sends no frame."""
+        self._is_between_frames = True
         try:
             return await read_frame(self, limit)
         except WireError as error:
             raise HangUp(Reason.FRAME, str(error)) from error
 
     async def readexactly(self, n: int, /) -> bytes:
-        """Return exactly ``n`` bytes. :raises asyncio.IncompleteReadError: the stream ended before."""
-        starts_frame = n == _SIZE_BYTES  # a frame begins with its size, and no request has a content as short as that
+        """Return exactly ``n`` bytes. :raises asyncio.IncompleteReadError: the stream ended before.
+
+        The first read of a frame is that of its size, during which the client may be idle.
+        """
+        starts_frame, self._is_between_frames = self._is_between_frames, False
         patience = self._limits.idle_s if starts_frame else self._limits.frame_s
         if starts_frame:
             self._idle[self._link] = self._peer

@@ -9,8 +9,8 @@ import threading
 from typing import NamedTuple
 
 from controllerd.ports.clock import Clock
-from controllerd.record.envelope import Stamps
-from controllerd.record.records import GapRecord, Record, TopicsForgotten, TopicsRecord
+from controllerd.record.envelope import Stamps, rows_of
+from controllerd.record.records import GapRecord, Record
 
 
 class StampedRecord(NamedTuple):
@@ -22,14 +22,6 @@ class StampedRecord(NamedTuple):
     ts_ms: int
     mono_ns: int
     record: Record
-
-
-def rows_of(record: Record) -> int:
-    """The number of rows of a record; one for a record without columns."""
-    if isinstance(record, TopicsRecord | TopicsForgotten):
-        return len(record.names)
-    columns = getattr(record, "topics", None)
-    return max(1, len(columns)) if isinstance(columns, list) else 1
 
 
 class Backlog:

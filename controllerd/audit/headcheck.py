@@ -60,12 +60,17 @@ class HeadCheck:
 
     def findings(self) -> list[AuditFinding]:
         """The findings that only the heads show. Afterwards ``notes`` has the limits of this comparison."""
-        previous: Head | None = None
+        settled: Head | None = None
         findings: list[AuditFinding] = []
         for index, head in enumerate(self._expected.heads):
-            if head not in self._found and not any(each.covers(head.boot, head.seq) for each in self._known):
-                findings += self._judge(head, previous, self._expected.heads[index + 1 :])
-            previous = head
+            if head in self._found or any(each.covers(head.boot, head.seq) for each in self._known):
+                settled = head
+                continue
+            judged = self._judge(head, settled, self._expected.heads[index + 1 :])
+            findings += judged
+            # A head whose line is absent settles nothing: no finding names the lines between it and the head before.
+            if any(each.harm is Harm.FORKED for each in judged):
+                settled = head
         if self._older:
             self.notes.append(f"{self._older} of the exported heads are older than what is left of the log")
         return list(_merged(findings))
@@ -102,7 +107,10 @@ class HeadCheck:
         return found(Harm.TRUNCATED, numbers, None, "the log ends before the exported head")
 
     def _rewritten(self, head: Head, since: Head | None) -> Iterator[AuditFinding]:
-        """Findings about the lines since the previous head (``since``), by boots: any may have been rewritten."""
+        """Findings about the lines since the last settled head (``since``), by boots: any may have been rewritten.
+
+        The lines up to a settled head are proven by it, or another finding names them.
+        """
         if head[:2] in self._found_numbers:
             detail = "the history differs from the one that the exported head belongs to"
         else:

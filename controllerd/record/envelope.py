@@ -3,8 +3,8 @@
 The stamps are the controller epoch and the event. Some records change them for the records after them.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from dataclasses import dataclass, fields
+from typing import ClassVar, Final, NamedTuple, get_origin
 
 from controllerd.record.records import EventBegin, EventEnd, Record, TermRecord
 
@@ -64,9 +64,22 @@ class RecentRecord(NamedTuple):
 
 
 def rows_of(record: Record) -> int:
-    """Count the rows (for example, partitions) in the columns of a record; 1 for a record without columns."""
-    columns = getattr(record, "topics", None) or getattr(record, "partitions", None)
-    return len(columns) if isinstance(columns, tuple | list) and columns else 1
+    """Count the rows of a record: the length of its longest column; 1 for a record without columns or rows.
+
+    Memory is bounded by this number, so the columns of every kind count, also those of different lengths.
+    """
+    return max((1, *(len(getattr(record, name)) for name in _COLUMNS[type(record)])))
+
+
+class _ColumnNames(dict[type[Record], tuple[str, ...]]):
+    """The columns of each type of record, found out with its first record."""
+
+    def __missing__(self, kind: type[Record]) -> tuple[str, ...]:
+        names = self[kind] = tuple(each.name for each in fields(kind) if get_origin(each.type) is list)
+        return names
+
+
+_COLUMNS: Final = _ColumnNames()
 
 
 class Stamps:

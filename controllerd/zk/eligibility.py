@@ -89,12 +89,13 @@ async def _refuse_missing_epoch(zk: ZooKeeper, controller: Znode | None) -> None
     if controller is not None:
         raise RefusedToLead(f"{paths.CONTROLLER_EPOCH} is missing though {paths.CONTROLLER} exists; restore it")
     topics = await zk.children(paths.BROKER_TOPICS) or []
-    # Controllers create the parent of a topic's partitions together with the first states, which have leaders.
-    parents = [node for node in await zk.read([paths.topic_partitions(topic) for topic in topics]) if node is not None]
-    if parents:
+    # Only a controller creates the parent of a topic's partitions, with the first states of the partitions.
+    parents = [paths.topic_partitions(topic) for topic in sorted(topics)]
+    existing = [path for path, node in zip(parents, await zk.read(parents), strict=True) if node is not None]
+    if existing:
         raise RefusedToLead(
-            f"{paths.CONTROLLER_EPOCH} is missing though partitions have leaders; restore it to at least the highest "
-            "controller_epoch of their state znodes"
+            f"{paths.CONTROLLER_EPOCH} is missing though {existing[0]} exists, which only a controller creates; "
+            "restore it to at least the highest controller_epoch of the state znodes of partitions"
         )
 
 

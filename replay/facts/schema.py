@@ -11,7 +11,11 @@ Type = Literal["string", "int", "long", "bool", "ints"]
 
 
 class Column(NamedTuple):
-    """One column; every column but those of the place may be null."""
+    """One column. Only ``date``, ``source``, ``row``, ``kind``, ``file`` and ``line`` are never null.
+
+    A fact about bytes that cannot be decoded has no more of the place than the line before it shows, and a number that
+    no column can hold is null.
+    """
 
     name: str
     type: Type

@@ -189,6 +189,13 @@ async def test_a_client_that_stops_inside_a_frame_is_disconnected() -> None:
         assert cluster.server.stats().hang_ups == {"slow client": 1}
 
 
+async def test_a_client_that_stops_inside_a_frame_of_four_bytes_is_slow_and_not_idle() -> None:
+    async with running(limits=ServerLimits(frame_s=0.1)) as cluster:
+        client = await send_bytes(cluster, struct.pack(">i", 4) + b"12")
+        assert await client.receive() is None
+        assert cluster.server.stats().hang_ups == {"slow client": 1}
+
+
 async def test_a_client_that_sends_nothing_is_disconnected() -> None:
     async with running(limits=ServerLimits(idle_s=0.1)) as cluster:
         client = await cluster.connect()

@@ -11,7 +11,7 @@ from controllerd.audit.lines import GENESIS, Head
 from controllerd.audit.reader import Report, verify
 from controllerd.audit.segments import compress, list_segments
 from controllerd.record.records import AlarmRecord
-from tests.audit.forgery import Line, Log, Part, line, lines_of, relinked, swapped, write, written
+from tests.audit.forgery import Line, Log, Part, line, lines_of, relinked, swapped, without, write, written
 from tests.audit.samples import CLUSTER, NODE, alarms, read_log, write_log
 
 
@@ -69,6 +69,53 @@ def test_many_heads_of_a_rewritten_history_are_one_finding_per_boot(log: Log, tm
     assert [(finding.boot, finding.first_seq, finding.last_seq) for finding in findings] == [
         ("one", log[0].lines[1].seq + 1, log[1].lines[-1].seq),
         ("two", 1, log[3].lines[-1].seq),
+    ]
+
+
+def ranges(report: Report) -> list[tuple[Harm, str, int, int | None]]:
+    """Harm, boot and numbers of every finding."""
+    return [(found.harm, found.boot, found.first_seq, found.last_seq) for found in report.findings]
+
+
+def test_a_head_of_a_removed_boot_brings_no_line_in_doubt_that_an_earlier_head_proves(log: Log, tmp_path: Path) -> None:
+    first = lines_of(log[:2])
+    removed = written(Random("removed"), "removed", first[-1].head.hash, 3)
+    after_it = written(Random("after it"), "two", removed[-1].head.hash, 10)
+
+    report = judged(log, tmp_path, exported(first[4], removed[-1], after_it[-1], exported_ms=1_700_000_060_000))
+
+    assert ranges(report) == [
+        (Harm.ROLLED_BACK, "removed", 1, removed[-1].seq),
+        (Harm.FORKED, "one", first[4].seq + 1, first[-1].seq),
+        (Harm.FORKED, "two", 1, after_it[-1].seq),
+    ]
+
+
+def test_lines_before_a_cut_off_head_are_in_doubt_if_the_history_after_it_was_rewritten(
+    log: Log, tmp_path: Path
+) -> None:
+    first, last = lines_of(log[:2]), lines_of(log[2:])
+    cut = relinked(without(log, first[7:]), 7)
+
+    report = judged(cut, tmp_path, exported(first[4], first[-1], last[-1]))
+
+    assert ranges(report) == [
+        (Harm.ROLLED_BACK, "one", first[6].seq + 1, first[-1].seq),
+        (Harm.FORKED, "one", first[4].seq + 1, first[6].seq),
+        (Harm.FORKED, "two", 1, last[-1].seq),
+    ]
+
+
+def test_no_line_that_was_removed_as_old_is_in_doubt(log: Log, tmp_path: Path) -> None:
+    first = lines_of(log[:2])
+    forged = line("one", first[6].seq, first[5].head.hash, AlarmRecord("test", "forged"), first[6].first)
+    rest = relinked(swapped(log[1:], first[6], [forged]), 2)
+
+    report = judged(rest, tmp_path, exported(first[2], first[-1]))
+
+    assert ranges(report) == [
+        (Harm.DELETED, "one", 1, first[5].first - 1),
+        (Harm.FORKED, "one", first[5].first, first[-1].seq),
     ]
 
 

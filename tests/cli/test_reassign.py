@@ -116,10 +116,10 @@ async def test_a_reassignment_applied_without_waiting_is_in_the_status_until_it_
     assert (applied.code, "controllerctl reassign status" in applied.err) == (0, True)
     assert under_way.code == 6
     assert msgspec.json.decode(under_way.out, type=ReassignmentList).items[0].target == [3, 2]
-    assert "[3, 2] -> back to [1, 2]" in planned.out or "back to" in planned.out
+    assert "[3, 2] -> back to [2, 1]" in planned.out  # the order that Kafka goes back to: [3, 2, 1] without 3
     assert cancelled.code == 0
     assert (over.code, over.out) == (0, "no partition is being reassigned\n")
-    assert assigned(operator.world, "t")[1:] == ([], [])
+    assert assigned(operator.world, "t") == ([2, 1], [], [])
 
 
 async def test_a_status_that_waits_ends_with_the_reassignments_or_at_its_timeout(

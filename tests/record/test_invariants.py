@@ -338,6 +338,7 @@ MUTANTS: Final[list[tuple[str, Callable[[], Log]]]] = [
     ),
     ("I-34", unled),
     ("I-35", lasting(DeletionRecord(["a"], ["queued"], [None]))),
+    ("I-35", lasting(QuarantineRecord("/brokers/topics/a2", "no JSON"), DeletionRecord(["a"], ["queued"], [None]))),
     ("I-35", lasting(*STARTED, DELETED)),
     ("I-35", lasting(*moved("begun", [2, 1], [], [1])[1:-1], *write(11, 2, 5, [2]))),
     ("I-36", more(AlarmRecord("picture differs from ZooKeeper", "/brokers/topics/a"))),
@@ -386,6 +387,12 @@ def test_every_invariant_has_a_mutant_and_a_title() -> None:
 def test_a_partition_without_an_electable_replica_may_be_without_a_leader(excuse: Record) -> None:
     isr = (2,) if isinstance(excuse, OfflineDirsRecord) else (2, 1)
     assert list(check(unled(excuse, isr=isr))) == []
+
+
+@pytest.mark.parametrize("path", ["/brokers/topics/a", STATE])
+def test_a_deletion_may_wait_while_a_znode_of_its_topic_is_in_quarantine(path: str) -> None:
+    waits = lasting(QuarantineRecord(path, "no JSON"), DeletionRecord(["a"], ["queued"], [None]))
+    assert list(check(waits())) == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.sim.broker_log import Ledger, LogKey, Loss
 from tests.sim.broker_replica import Role
 from tests.sim.loop import VirtualLoop
 from tests.sim.network import SimNetwork
-from tests.sim.oracle_seen import AskedIsr, BrokerAtRest, SeenRequest
+from tests.sim.oracle_seen import AskedIsr, BrokerAtRest, SeenRequest, state_path
 from tests.sim.zk_server import SimZooKeeper
 from tests.sim.zk_tree import Txn
 
@@ -163,7 +163,7 @@ class SimCluster:
 
     def _keeper(self, key: LogKey) -> int | None:
         """The broker that must have every record: the leader in ZooKeeper, the last leader, or the last in the ISR."""
-        node = self.server.nodes.get(f"/brokers/topics/{key[0]}/partitions/{key[2]}/state")
+        node = self.server.nodes.get(state_path((key[0], key[2])))
         with suppress(ValueError, KeyError):
             state = json.loads((node.data if node is not None else b"") or b"")
             keeper = state["leader"] if state["leader"] in self.brokers else state["isr"][0]

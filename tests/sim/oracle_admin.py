@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tests.sim.oracle_asked import MARKERS, PENDING_DELETIONS, REASSIGNMENTS, entries_of, pending_deletions_of
 from tests.sim.oracle_history import NEVER, History, PartitionHistory, assignments_of, document_of
-from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Report, Transaction
+from tests.sim.oracle_seen import OUR_IDS, Key, Operation, Report, Transaction, state_path
 
 RULES: Final = {
     "Z-20": "in an assignment only ids of instances are replaced, each by one broker, unless more was requested",
@@ -93,8 +93,7 @@ class AdminJudge:
         target = tuple(replica for replica in old[0] if replica not in old[2])
         what = f"{key[0]}-{key[1]} from {_text_of(old)} to {_text_of(new)}"
         if (old[1] or old[2]) and new == (target, (), ()):
-            state_path = f"/brokers/topics/{key[0]}/partitions/{key[1]}/state"
-            if not caught_up(partition, is_unreadable=state_path in self._history.unreadable):
+            if not caught_up(partition, is_unreadable=state_path(key) in self._history.unreadable):
                 self._report("Z-28", now, f"{what}, the state is {partition.state}")
         elif old[1:] == new[1:] and not wanted:
             self._report("Z-20", now, what)

@@ -15,6 +15,7 @@ from tests.sim.oracle_seen import (
     InstanceAtRest,
     Key,
     Violation,
+    state_path,
 )
 from tests.sim.oracle_zookeeper import ZooKeeperOracle
 
@@ -118,8 +119,7 @@ class _EndJudge:
         return all(broker in OUR_IDS for broker in replicas) and len(self._live) >= len(replicas)
 
     def _can_be_placed(self, topic: str, number: int, replicas: tuple[int, ...]) -> bool:
-        path = f"/brokers/topics/{topic}/partitions/{number}/state"
-        if path in self._history.unreadable or len(set(replicas)) < len(replicas):
+        if state_path((topic, number)) in self._history.unreadable or len(set(replicas)) < len(replicas):
             return False
         ours = [broker for broker in replicas if broker in OUR_IDS]
         if ours:

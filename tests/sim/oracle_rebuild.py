@@ -10,7 +10,7 @@ from controllerd.core.context import ControllerContext
 from controllerd.core.model import BrokerId, Replica, TopicPartition
 from controllerd.record.state import ClusterState
 from tests.sim.oracle_history import History, assignments_of
-from tests.sim.oracle_seen import OUR_IDS, Key
+from tests.sim.oracle_seen import OUR_IDS, Key, state_path
 
 _ONLINE: Final = "OnlinePartition"
 _OFFLINE: Final = "OfflinePartition"
@@ -27,7 +27,7 @@ def context_differences(history: History, context: ControllerContext, epoch: int
     known = {
         key: context.leadership(tp)
         for key, tp in partitions.items()
-        if _state_path(key) not in context.quarantine and not history.partition(*key).is_foreign
+        if state_path(key) not in context.quarantine and not history.partition(*key).is_foreign
     }
     return [
         *_compare("the controller epoch", {"": epoch}, {"": context.epoch}),
@@ -159,7 +159,7 @@ def _partition_states(
         state = context.leadership(tp)
         if image.is_deleting(tp.topic):
             continue
-        if _state_path(key) in context.quarantine or (state is not None and not image.is_plain_broker(state.leader)):
+        if state_path(key) in context.quarantine or (state is not None and not image.is_plain_broker(state.leader)):
             continue
         yield from _compare(
             f"state of partition {tp}", {"": image.partition_state(key)}, {"": context.partition_state(tp).value}
@@ -170,7 +170,7 @@ def _replica_states(
     image: _Image, context: ControllerContext, partitions: Mapping[Key, TopicPartition]
 ) -> Iterator[str]:
     for key, tp in sorted(partitions.items()):
-        if _state_path(key) in context.quarantine or context.leadership(tp) is None or image.is_deleting(tp.topic):
+        if state_path(key) in context.quarantine or context.leadership(tp) is None or image.is_deleting(tp.topic):
             continue
         for broker in context.assignment(tp).replicas:
             is_doubtful = image.came_too_late(key, broker) or image.is_being_added(key, broker)
@@ -208,10 +208,6 @@ def _plain(state: Any) -> tuple[Any, ...]:
         state.partition_epoch,
         int(state.recovery_state),
     )
-
-
-def _state_path(key: Key) -> str:
-    return f"/brokers/topics/{key[0]}/partitions/{key[1]}/state"
 
 
 def _compare(what: str, wanted: Mapping[Any, Any], actual: Mapping[Any, Any]) -> Iterator[str]:

@@ -19,6 +19,11 @@ Key = tuple[str, int]
 """A topic and a partition number."""
 
 
+def state_path(key: Key) -> str:
+    """Return the path of the state znode of a partition. The judge does not take it from the code under test."""
+    return f"/brokers/topics/{key[0]}/partitions/{key[1]}/state"
+
+
 class Violation(NamedTuple):
     """A broken rule: its id, the virtual time in seconds, and the evidence."""
 

@@ -10,6 +10,7 @@ from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.errors import ControllerdError
 from events.replicas import AlterPartitionReceived, ProposedIsr
 from tests.sim.broker import SimBroker
+from tests.sim.oracle_seen import state_path
 from tests.sim.world import SimWorld
 from tests.sim.zk_wire import MULTI
 
@@ -33,7 +34,7 @@ def usurp(world: SimWorld, rng: Random) -> None:
     """Let a follower propose an ISR with itself at the head, with all current epochs."""
     topic = rng.choice(list(world.topics))
     number = rng.randrange(len(world.topics[topic]))
-    node = world.server.nodes.get(f"/brokers/topics/{topic}/partitions/{number}/state")
+    node = world.server.nodes.get(state_path((topic, number)))
     with suppress(ValueError, KeyError):
         state = json.loads((node.data if node is not None else b"") or b"")
         brokers = world.cluster.brokers

@@ -9,6 +9,7 @@ import pytest
 from tests.sim import oracle_admin_rest, oracle_alter_partition, oracle_registration, oracle_settings, oracle_tokens
 from tests.sim.oracle import OF_STORIES, RULES, AtRest, BrokerAtRest, CachedPartition, InstanceAtRest, judge_quiescence
 from tests.sim.oracle_samples import A_NODE, B_NODE, CACHED, STATE, TOOL_SESSION, SampleHistory, create, set_, state
+from tests.sim.oracle_seen import state_path
 from tests.sim.test_oracle import WRONG, leads_anew, with_topic
 from tests.sim.test_oracle_admin import WRONG as WRONG_REQUESTS
 from tests.sim.test_oracle_calls import WRONG as WRONG_CALLS
@@ -22,6 +23,10 @@ def at_rest(sample: SampleHistory) -> AtRest:
     ]
     instances = [InstanceAtRest("a", A_NODE, True, 1), InstanceAtRest("b", B_NODE, False, 0)]
     return AtRest(sample.time, instances, brokers, {"call 1": 1})
+
+
+def test_the_path_of_a_state_znode_is_that_of_zookeeper() -> None:
+    assert state_path(("t", 0)) == STATE == "/brokers/topics/t/partitions/0/state"
 
 
 def with_broker(**fields: Any) -> Callable[[AtRest], AtRest]:

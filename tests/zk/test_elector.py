@@ -242,6 +242,22 @@ async def test_a_missing_epoch_is_not_created_where_partitions_have_leaders(worl
         await world.ours.elector.elect()
 
 
+async def test_a_missing_epoch_is_refused_with_the_znode_that_shows_an_earlier_controller(world: World) -> None:
+    await world.ours.store.cluster.ensure_paths()
+    await world.theirs.add_topic("t", [[1, 2]])
+    await world.theirs.put(paths.topic_partitions("t"), b"")
+
+    with pytest.raises(RefusedToLead, match="though /brokers/topics/t/partitions exists, which only a controller"):
+        await world.ours.elector.elect()
+
+
+async def test_a_missing_epoch_is_created_where_no_topic_has_partitions_yet(world: World) -> None:
+    await world.ours.store.cluster.ensure_paths()
+    await world.theirs.add_topic("t", [[1, 2]])
+
+    assert (await world.ours.lead()).epoch == 1
+
+
 VISIBLE = Reach(("INTERNAL",), frozenset({"INTERNAL", "CLIENTS"}), is_visible=True)
 
 

@@ -141,17 +141,19 @@ def _can_complete(tp: TopicPartition, known: FoldedPartition, state: ClusterStat
 def _ready_deletions(state: ClusterState) -> Iterator[str]:
     for name, deletion in sorted(state.deletions.items()):
         topic = state.topics.get(name)
-        if (
-            topic is None
-            or deletion.halted is not None
-            or any(path.startswith(_TOPIC + name) for path in state.quarantine)
-        ):
+        if topic is None or deletion.halted is not None or _has_quarantined_znode(name, state):
             continue
         left = [replica for known in topic.partitions.values() for replica in known.replica_states.values()]
         if not deletion.is_started:
             yield f"the deletion of {name} was not begun, though nothing blocks it,"
         elif all(replica is ReplicaState.DELETION_SUCCESSFUL for replica in left):
             yield f"the deletion of {name} was not completed, though all its replicas are deleted,"
+
+
+def _has_quarantined_znode(topic: str, state: ClusterState) -> bool:
+    """Whether the znode of the topic, or a znode below it, is in quarantine."""
+    path = _TOPIC + topic
+    return any(each == path or each.startswith(f"{path}/") for each in state.quarantine)
 
 
 def _led_by(gone: Collection[BrokerId], state: ClusterState) -> Iterator[TopicPartition]:

@@ -242,14 +242,20 @@ class TaskBook:
         self._now_ms = now_ms
         self._tasks: dict[str, LiveTask] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._beginning = 0
+        """The number of tasks that are being started. They count for the limit, as a start may yield to the loop."""
 
     async def begin(self, task: LiveTask, operation: Operation[Any], items: list[TaskItem]) -> None:
         """Start a task. :raises Refused: too many tasks run already."""
-        if len(self._running) >= MAX_RUNNING:
+        if len(self._running) + self._beginning >= MAX_RUNNING:
             detail = f"{MAX_RUNNING} operations run already, which is the limit"
             hint = "GET /v1/tasks shows them; repeat when one of them has ended"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too_many_tasks", detail, hint)
-        await task.begin(items)
+        self._beginning += 1
+        try:
+            await task.begin(items)
+        finally:
+            self._beginning -= 1
         self._tasks[task.id] = task
         self._audit(task, "asked")
         running = asyncio.create_task(self._carry_out(task, operation), name=f"{task.verb} {task.id}")

@@ -117,7 +117,8 @@ class Deriver:
     def _active(self, row: Fields) -> Iterator[Fields]:
         """Note the brokers that a new controller found; other known brokers failed before."""
         found = set(row["isr"]) if isinstance(row["isr"], list) else set()
-        leaders = {leader for tp in self._known.leaderships if (leader := self._known.leader(tp) or 0) > _NO_LEADER}
+        known = map(self._known.leader, self._known.leaderships)
+        leaders = {leader for leader in known if leader is not None and leader > _NO_LEADER}
         for broker in sorted((self._known.live | leaders) - found):
             if broker in self._known.live:
                 reason = "not there when the controller began"

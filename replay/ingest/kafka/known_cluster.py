@@ -58,8 +58,10 @@ class KnownClusterState:
         if before == "OfflinePartition":
             self.strategies.pop(tp, None)
             return "Offline"
-        asked = self.strategies.pop(tp, None) or self.strategies.get(self.leader(tp) or 0)
-        return asked or "unknown"
+        requested, leader = self.strategies.pop(tp, None), self.leader(tp)
+        if requested is None and leader is not None:  # an unknown leader is not broker 0
+            requested = self.strategies.get(leader)
+        return requested or "unknown"
 
     def forget(self, topic: str) -> list[tuple[Partition, bool]]:
         """Drop a topic; return its partitions, each with whether it had no leader."""

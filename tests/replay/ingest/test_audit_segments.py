@@ -1,15 +1,17 @@
 """Every line of a segment becomes facts; damage becomes facts that describe it."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from controllerd.audit.segments import compress
 from controllerd.record.records import AlarmRecord, GapRecord, LeadershipRecord, ResponseRecord, TopicsForgotten
-from replay.facts.schema import NAMES
+from replay.facts.schema import NAMES, PLACE
 from replay.ingest.arrow_batches import SCHEMA
 from replay.ingest.audit_segments import read_facts
 from tests.audit.samples import ONE_OF_EACH, alarms
@@ -86,6 +88,21 @@ def test_truncated_compression_is_a_damage(tmp_path: Path) -> None:
 def test_every_line_of_noise_is_a_damage(tmp_path: Path) -> None:
     rows = rows_of(read_facts(write_segment(tmp_path, [b"\x00\xff\n", b"{}\n"]), "segment"))
     assert [(row["kind"], row["cluster"], row["date"]) for row in rows] == [("damaged", None, "1970-01-01")] * 2
+
+
+NEVER_NULL = {"date", "source", "row", "kind", "file", "line"}
+
+
+@pytest.mark.parametrize("column", [column.name for column in PLACE if column.name not in NEVER_NULL])
+def test_a_column_of_the_place_is_null_where_a_damaged_segment_does_not_show_it(column: str, tmp_path: Path) -> None:
+    [line] = lines_of(alarms(1))
+    far = re.sub(rb'"(epoch|event)":[0-9]+', rb'"\1":9000000000000000000000', line)
+    segments = (write_segment(tmp_path / "noise", [b"{}\n"]), write_segment(tmp_path / "far", [far]))
+
+    rows = [row for path in segments for row in rows_of(read_facts(path, "segment"))]
+
+    assert None in {row[column] for row in rows}
+    assert all(row[name] is not None for row in rows for name in NEVER_NULL)
 
 
 def test_an_unknown_kind_is_a_fact_with_its_name(tmp_path: Path) -> None:

@@ -252,6 +252,17 @@ def test_elections_are_named_by_their_trigger(tmp_path: Path) -> None:
     ]
 
 
+def test_an_election_of_a_partition_with_an_unknown_leader_is_not_the_controlled_shutdown_of_broker_0(
+    tmp_path: Path,
+) -> None:
+    controller = said(10, "Shutting down broker 0")
+    state = ONLINE + changed(11, elected("c-0", 3, [3], 1, "OnlinePartition"))
+
+    rows = facts(tmp_path, {"state-change.log": state, "controller.log": controller})
+
+    assert of(rows, "decision", "topic", "name") == [("c", "unknown")]
+
+
 def test_a_leader_epoch_that_was_raised_is_a_leadership(tmp_path: Path) -> None:
     controller = said(10, "Updated leader epoch for partition a-0 to 1, zkVersion=7")
 

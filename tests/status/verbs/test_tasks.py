@@ -5,10 +5,20 @@ import asyncio
 import pytest
 
 from controllerd.status.http.idempotency import KEPT_MS as KEYS_KEPT_MS
+from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import VerbRequest
 from controllerd.status.verbs.cluster import OperatedCluster
-from controllerd.status.verbs.tasks import KEPT_MS, SHOWN, LiveTask, Operation, TaskItems, VerbCall
+from controllerd.status.verbs.tasks import (
+    KEPT_MS,
+    MAX_RUNNING,
+    SHOWN,
+    LiveTask,
+    Operation,
+    TaskBook,
+    TaskItems,
+    VerbCall,
+)
 from events.admin import Requester
 from tests.fakes.world import World
 from tests.status.fake_controller import FakeController
@@ -145,6 +155,48 @@ class Idle(Operation[VerbRequest]):
 
     async def run(self, items: TaskItems) -> str:
         return ""
+
+
+class Waiting(Idle):
+    """An operation that runs until it is cancelled."""
+
+    async def run(self, items: TaskItems) -> str:
+        return await asyncio.Future()
+
+
+async def test_tasks_that_begin_at_the_same_time_do_not_exceed_the_limit() -> None:
+    book = TaskBook(lambda record: None, lambda: 1_000)
+    alice = Requester("User:alice", "alice", "", 0, "here")
+    many = [TaskItem(subject=f"t-{number}", state="planned") for number in range(10 * SHOWN)]
+    call = VerbCall(alice, OperatedCluster(FakeController().sources()))
+    waiting = [Waiting(VerbRequest(), call) for _ in range(MAX_RUNNING + 5)]
+
+    begun = [book.begin(LiveTask(each, alice, lambda: 1_000), each, many) for each in waiting]
+    outcomes = await asyncio.gather(*begun, return_exceptions=True)
+    running = [task for task in book.newest_first() if task.state == "running"]
+    await book.close()
+
+    assert len(running) == MAX_RUNNING
+    refusals = [outcome.problem.code for outcome in outcomes if isinstance(outcome, Refused)]
+    assert refusals == ["too_many_tasks"] * 5
+
+
+async def test_a_task_that_could_not_begin_takes_no_place() -> None:
+    book = TaskBook(lambda record: None, lambda: 1_000)
+    alice = Requester("User:alice", "alice", "", 0, "here")
+    idle = Waiting(VerbRequest(), VerbCall(alice, OperatedCluster(FakeController().sources())))
+    many = [TaskItem(subject=f"t-{number}", state="planned") for number in range(10 * SHOWN)]
+    for _ in range(MAX_RUNNING):
+        beginning = asyncio.create_task(book.begin(LiveTask(idle, alice, lambda: 1_000), idle, many))
+        await asyncio.sleep(0)
+        beginning.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await beginning
+
+    await book.begin(LiveTask(idle, alice, lambda: 1_000), idle, [])
+
+    assert len(book.newest_first()) == 1
+    await book.close()
 
 
 async def test_the_eta_assumes_the_speed_since_the_beginning() -> None:
