@@ -39,6 +39,7 @@ and created anew.
 """
 
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -60,7 +61,7 @@ class BodyMerger:
     def merge(self, older: UpdateMetadataRequest, newer: UpdateMetadataRequest) -> UpdateMetadataRequest | None:
         """Return one request with the effect of both in order, or None if no single request has it.
 
-        The request has all partitions, the newer state of each, and the head of the newer request.
+        The request has all partitions, the newer state of each, and everything else of the newer request.
         A partition that only the older request removes (leader -2) is still removed.
         """
         merged = self._merged.setdefault(newer.body, WeakKeyDictionary())
@@ -70,7 +71,7 @@ class BodyMerger:
         body = merged[older.body]
         if body is None:
             return None
-        return UpdateMetadataRequest(newer.controller_id, newer.controller_epoch, newer.broker_epoch, body)
+        return replace(newer, body=body)
 
 
 def _has_effect_of_both(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> bool:
@@ -101,8 +102,8 @@ def _has_state_of(topics: AbstractSet[str], body: UpdateMetadataBody) -> bool:
 
 
 def _union(older: UpdateMetadataBody, newer: UpdateMetadataBody) -> UpdateMetadataBody:
-    return UpdateMetadataBody(
+    return replace(
+        newer,
         partitions={**older.partitions, **newer.partitions},
         topic_ids={**older.topic_ids, **newer.topic_ids},
-        live_brokers=newer.live_brokers,
     )

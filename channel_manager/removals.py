@@ -41,6 +41,7 @@ without a channel nothing is added. So a broker that never returns holds what it
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, Self
 from weakref import WeakKeyDictionary
 
@@ -89,9 +90,9 @@ class PendingRemovals:
         self._topic_ids.update(later._topic_ids)
 
     def request_like(self, request: UpdateMetadataRequest) -> UpdateMetadataRequest:
-        """Return a request with these removals, and the head and the live brokers of ``request``."""
-        body = UpdateMetadataBody(dict(self._partitions), dict(self._topic_ids), request.body.live_brokers)
-        return UpdateMetadataRequest(request.controller_id, request.controller_epoch, request.broker_epoch, body)
+        """Return a request with these removals as its partitions, and everything else of ``request``."""
+        body = replace(request.body, partitions=dict(self._partitions), topic_ids=dict(self._topic_ids))
+        return replace(request, body=body)
 
 
 def removed_by(request: ControlRequest) -> _Partitions:

@@ -8,7 +8,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
@@ -20,7 +19,6 @@ from controllerd.slicer import sliced
 from controllerd.views import ClusterView, DeletionView, PartitionView, TopicView
 
 _COUNTED_AT_ONCE: Final = 1_000
-_number = attrgetter("partition")
 
 
 @dataclass(slots=True)
@@ -127,15 +125,10 @@ def _replace_topic(snapshot: ClusterSnapshot, name: str, view: TopicView | None)
 
 
 def view_topic(context: ControllerContext, name: str) -> TopicView:
-    """Return the view of one known topic, partitions in order of their number."""
-    topic, offline = context.topics[name], context.liveness.offline
-    new = tuple.__new__
-    partitions = [
-        new(PartitionView, (number, each.state, each.assignment, each.leadership, offline(each), each.replica_states))
-        for number, each in topic.partitions.items()
-    ]
-    partitions.sort(key=_number)
-    return TopicView(name, topic.topic_id, tuple(partitions), view_deletion(context, name))
+    """Return the view of one known topic."""
+    topic = context.topics[name]
+    partitions = PartitionView.all_of(topic, context.liveness.offline)
+    return TopicView(name, topic.topic_id, partitions, view_deletion(context, name))
 
 
 def view_deletion(context: ControllerContext, name: str) -> DeletionView | None:

@@ -5,12 +5,12 @@ Explanations, plans, the HTTP endpoint, Metadata responses and metrics use these
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Self
 
 from controllerd.core.intents import NO_PAUSES, Pauses, PauseView
 from controllerd.core.model import (
@@ -24,6 +24,7 @@ from controllerd.core.model import (
     TopicPartition,
 )
 from controllerd.core.progress import ProgressView
+from controllerd.core.records import PartitionRecord, TopicRecord
 from controllerd.core.releases import Release
 from controllerd.core.replica_states import NO_REPLICAS, ReplicaStates
 from controllerd.core.throttles import ThrottleView
@@ -55,6 +56,20 @@ class PartitionView(NamedTuple):
     offline_replicas: tuple[BrokerId, ...]
     replica_states: ReplicaStates = NO_REPLICAS
     """Empty in an observer, because only the active controller knows these states."""
+
+    @classmethod
+    def all_of(cls, topic: TopicRecord, offline: Callable[[PartitionRecord], tuple[BrokerId, ...]]) -> tuple[Self, ...]:
+        """Return the views of all partitions of a topic in order of their number; ``offline`` gives offline replicas.
+
+        One call makes all views, and without the constructor, because a topic may have many thousand partitions.
+        """
+        new = tuple.__new__
+        views = [
+            new(cls, (number, each.state, each.assignment, each.leadership, offline(each), each.replica_states))
+            for number, each in topic.partitions.items()
+        ]
+        views.sort(key=_number)
+        return tuple(views)
 
     @property
     def leader(self) -> BrokerId:

@@ -18,7 +18,6 @@ log = structlog.get_logger(__name__)
 RELOADABLE: Final = ("log.level", "log.format")
 """The keys whose new value is used at once. All others need a restart."""
 _OF_SECRETS: Final = "the old one is used until then; a secret in a file (file:PATH, credential:NAME) needs no restart"
-_REPAIR: Final = "the old one stays; repair, then reload"
 _ROLE: Final = "controller.when_broker_holds"
 
 Renewal = Callable[[], object]

@@ -32,6 +32,8 @@ class RecordCounter(Generic[R]):
     """The label values that are exported as 0 from the start: Prometheus sees an increase only after a first value."""
     value_of: Callable[[R], str | None]
     """Gives the label's value; None if the record is not counted."""
+    amount_of: Callable[[R], int] = lambda _record: 1
+    """Gives the number to add for a record: 1 by default, and with ``envelope.rows_of`` the number of its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,10 @@ class RecordKind(Generic[R]):
     """Gives the sentences of the record about one partition, besides its state."""
     phase: Callable[[R], str | None] | None = None
     """Gives the phase of a failover that ends with the record; None if it ends none."""
+    in_snapshot: bool = False
+    """Whether periodic snapshots have records of the kind. Such a record repeats the state and is no change."""
+    in_digest: bool = False
+    """Whether the record changes what the digest of the state has of a topic (``record.digest``)."""
     in_summary: bool = True
     """Whether the kind is written with ``audit.level = summary``."""
     holds_texts: bool = True

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 from controllerd.core.model import LeaderAndIsr, PartitionState, ReplicaAssignment
-from controllerd.record.kinds import FOLDS
+from controllerd.record.kinds import DESCRIPTIONS
 from controllerd.record.phrases import names_of
 from controllerd.record.records import Record, SnapshotBegin
 from controllerd.record.state import ClusterState, FoldedPartition
@@ -17,6 +17,8 @@ from controllerd.record.state import ClusterState, FoldedPartition
 Row = tuple[int, PartitionState, ReplicaAssignment, LeaderAndIsr | None]
 """One partition: its number, state, assignment and leadership; the first four fields of a ``PartitionView``."""
 
+DIGEST_KINDS: Final = frozenset(record for record, kind in DESCRIPTIONS.items() if kind.in_digest)
+"""The kinds that change what the digest has of a topic."""
 _BYTES: Final = 8
 _MODULUS: Final = 2 ** (8 * _BYTES)
 
@@ -76,7 +78,7 @@ class FoldDigest:
         """Note the topics that the next record of the fold changes."""
         if isinstance(record, SnapshotBegin):
             self._touched.update(self._running.names())
-        elif type(record) in FOLDS:
+        elif type(record) in DIGEST_KINDS:
             self._touched.update(names_of(record))
 
     def of(self, state: ClusterState) -> str:

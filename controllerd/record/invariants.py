@@ -5,24 +5,13 @@ from typing import Final, NamedTuple
 
 from controllerd.record.envelope import TERM_BEGINS, Envelope
 from controllerd.record.fold import apply
+from controllerd.record.kinds import DESCRIPTIONS
 from controllerd.record.records import (
-    AssignmentRecord,
-    BrokersRecord,
-    DecisionRecord,
-    DeletionRecord,
     LeadershipRecord,
-    OfflineDirsRecord,
-    PartitionStateRecord,
-    PendingDeletionsRecord,
-    QuarantineRecord,
     Record,
-    ReplicaStateRecord,
-    RequestRecord,
     SnapshotBegin,
     SnapshotEnd,
     TermRecord,
-    TopicsRecord,
-    ZkWriteRecord,
 )
 from controllerd.record.rules import (
     deletions,
@@ -97,29 +86,11 @@ GROUPS: Final[tuple[tuple[type[Rule], ...], ...]] = (
     tuple(rule for rule in RULES if not _checks_leaderships(rule)),
 )
 """All rules in two groups of about equal cost. The first group has the rules that need the changes of leaderships."""
-_SNAPSHOT_KINDS: Final[frozenset[type[Record]]] = frozenset({
-    AssignmentRecord,
-    BrokersRecord,
-    PendingDeletionsRecord,
-    DeletionRecord,
-    LeadershipRecord,
-    OfflineDirsRecord,
-    PartitionStateRecord,
-    QuarantineRecord,
-    ReplicaStateRecord,
-    SnapshotBegin,
-    TopicsRecord,
-})  # fmt: skip
-"""The kinds of records in a periodic snapshot, in which they are no changes."""
+_SNAPSHOT_KINDS: Final = frozenset(record for record, kind in DESCRIPTIONS.items() if kind.in_snapshot)
 _MODE_CHANGES: Final = frozenset({SnapshotBegin, SnapshotEnd, TermRecord})
 SUMMARY: Final = "summary"
 """The level of a log that lacks the records which many rules need."""
-LEFT_OUT_OF_SUMMARIES: Final[frozenset[type[Record]]] = frozenset({
-    DecisionRecord,
-    ReplicaStateRecord,
-    RequestRecord,
-    ZkWriteRecord,
-})  # fmt: skip
+LEFT_OUT_OF_SUMMARIES: Final = frozenset(record for record, kind in DESCRIPTIONS.items() if not kind.in_summary)
 
 
 def is_checkable_in_summaries(rule: Rule | type[Rule]) -> bool:

@@ -3,8 +3,11 @@
 A new kind needs changes in three files: a module of ``record.families`` for its type and description, the code that
 records it, and its section in ``docs/audit.md``. Readers use the description: the live feed takes the sentence, the
 replay the columns and the fold, the metrics the counter and the phase, the lines of the daemon's log the topics and
-brokers, ``audit.level`` the membership in ``summary``, the writer the possibility of secrets, and ``controllerctl why``
-the notes on a partition.
+brokers, ``audit.level`` the membership in ``summary``, the writer the possibility of secrets, ``controllerctl why``
+the notes on a partition, and the digest and the invariants whether the kind is in the digest and in snapshots.
+
+A kind with a fold of new state also needs a field of ``record.state`` and its records in ``audit.checkpoints``, so that
+a fold can begin at a periodic snapshot.
 
 The kinds are in the order of the published schema. ``unknown`` is not among them, because it is never written.
 """

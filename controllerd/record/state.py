@@ -1,7 +1,7 @@
 """The cluster as the controller knew it after a record: the state that the fold builds. Pure."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from controllerd.core.model import (
     BrokerId,
@@ -43,21 +43,9 @@ class FoldedDeletion:
 
 
 @dataclass(slots=True)
-class ClusterState:
-    """The cluster as the controller knew it after a record; ``seq`` and ``ts_ms`` are that record's."""
+class FoldedCluster:
+    """The cluster itself: everything that a snapshot has."""
 
-    seq: int = 0
-    ts_ms: int = 0
-    session: str = ""
-    session_id: int = 0
-    term: str = ""
-    """The latest change of the role; ``holder`` is the controller that held it then."""
-    holder: str = ""
-    controller_epoch: int = 0
-    """The controller epoch of this node's term; 0 while it is not the active controller."""
-    epoch_zk_version: int = 0
-    is_whole: bool = False
-    """Whether the state began with a snapshot and no record was lost since. Periodic snapshots change nothing then."""
     brokers: dict[BrokerId, BrokerRow] = field(default_factory=dict)
     shutting_down: set[BrokerId] = field(default_factory=set)
     topics: dict[str, FoldedTopic] = field(default_factory=dict)
@@ -107,18 +95,29 @@ class ClusterState:
         """The id of every topic; None for a topic without an id."""
         return {name: topic.topic_id for name, topic in self.topics.items()}
 
+
+@dataclass(slots=True)
+class ClusterState(FoldedCluster):
+    """The cluster as the controller knew it after a record; ``seq`` and ``ts_ms`` are that record's."""
+
+    seq: int = 0
+    ts_ms: int = 0
+    session: str = ""
+    session_id: int = 0
+    term: str = ""
+    """The latest change of the role; ``holder`` is the controller that held it then."""
+    holder: str = ""
+    controller_epoch: int = 0
+    """The controller epoch of this node's term; 0 while it is not the active controller."""
+    epoch_zk_version: int = 0
+    is_whole: bool = False
+    """Whether the state began with a snapshot and no record was lost since. Periodic snapshots change nothing then."""
+
     def clear(self) -> None:
-        """Clear the state of the cluster; the role and the session stay."""
-        for collection in (
-            self.brokers,
-            self.shutting_down,
-            self.topics,
-            self.offline_dirs,
-            self.quarantine,
-            self.deletions,
-            self.pending_deletions,
-        ):
-            collection.clear()
+        """Replace the cluster by an empty one; the role and the session stay. A copy of the state keeps its cluster."""
+        empty = FoldedCluster()
+        for part in fields(empty):
+            setattr(self, part.name, getattr(empty, part.name))
 
 
 def broker_ids(numbers: Iterable[int]) -> tuple[BrokerId, ...]:

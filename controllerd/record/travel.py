@@ -68,7 +68,9 @@ class StateFold:
         if envelope.epoch:
             self._epoch, self._leader = envelope.epoch, envelope.node
         if isinstance(record, SnapshotBegin) and not (record.periodic and self._state.is_whole):
-            self._complete, self._state = self.state, _emptied(self.state)
+            self._complete = self.state
+            self._state = replace(self._complete)
+            self._state.clear()
         apply(self._state, envelope, record)
         if isinstance(record, SnapshotEnd):
             self._complete = None
@@ -147,18 +149,6 @@ def _place(envelope: Envelope) -> str:
         f"seq {envelope.seq} of node {envelope.node}, boot {envelope.boot}, epoch {envelope.epoch},"
         f" written at {moment(envelope.ts_ms)}"
     )
-
-
-def _emptied(state: ClusterState) -> ClusterState:
-    """The state with the same role and session, without a cluster."""
-    fresh = ClusterState()
-    cluster = {name: getattr(fresh, name) for name in _CLUSTER_FIELDS}
-    return replace(state, **cluster)
-
-
-_CLUSTER_FIELDS: Final = (
-    "brokers", "shutting_down", "topics", "offline_dirs", "quarantine", "deletions", "pending_deletions",
-)  # fmt: skip
 
 
 # -- merging -----------------------------------------------------------------------------------------------------------

@@ -69,9 +69,10 @@ class Work:
         slicer = Slicer()
         for part in sliced(self._groups, _WEIGHED_AT_ONCE):
             first = len(self._sizes)
-            flat = list(chain.from_iterable(part))
-            has_single_operations = len(flat) == len(part)  # each group has at least one operation
-            self._sizes += map(size_of, flat) if has_single_operations else [sum(map(size_of, group)) for group in part]
+            if self._counts[first : first + len(part)].count(1) == len(part):  # each group is one operation
+                self._sizes += map(size_of, chain.from_iterable(part))
+            else:
+                self._sizes += [sum(map(size_of, group)) for group in part]
             if max(self._sizes[first:]) > MAX_SINGLE_BYTES:
                 self._refuse_too_large(first)
             await slicer.yield_to_loop()

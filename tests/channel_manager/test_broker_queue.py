@@ -1,5 +1,7 @@
 """The queue of a broker: which UpdateMetadata it merges, and which requests it keeps when it is dropped."""
 
+from dataclasses import dataclass, replace
+
 import pytest
 
 from channel_manager.broker_queue import BrokerQueue
@@ -269,6 +271,40 @@ def test_a_dropped_queue_keeps_all_removals_in_one_request() -> None:
     assert {str(tp): entry.state.leader for tp, entry in kept[0].body.partitions.items()} == {"t-0": -2, "u-3": -2}
     assert kept[0].body.topic_ids == {"t": NEW_ID, "u": T_ID}
     assert len(kept[0].body.live_brokers) == 3
+
+
+@dataclass(frozen=True, eq=False)
+class LaterBody(UpdateMetadataBody):
+    """A body with a field of a later version."""
+
+    kind: str = "none"
+
+
+def with_kind(request: UpdateMetadataRequest, kind: str) -> UpdateMetadataRequest:
+    body = request.body
+    return replace(request, body=LaterBody(body.partitions, body.topic_ids, body.live_brokers, kind))
+
+
+def kind_of(request: UpdateMetadataRequest) -> str:
+    assert isinstance(request.body, LaterBody)
+    return request.body.kind
+
+
+def test_a_merged_request_has_every_other_field_of_the_newer_one() -> None:
+    waiting = merging_queue()
+    waiting.append(with_kind(update_metadata(0), "older"))
+    waiting.append(with_kind(update_metadata(1), "newer"))
+
+    assert kind_of(only_update(waiting)) == "newer"
+
+
+def test_a_request_of_removals_has_every_other_field_of_the_latest_one() -> None:
+    waiting = queue()
+    waiting.append(with_kind(update_metadata(0, leader=-2), "removal"))
+    waiting.append(with_kind(update_metadata(1), "latest"))
+    waiting.drop_all_but_deletions()
+
+    assert kind_of(only_update(waiting)) == "latest"
 
 
 def test_the_queue_of_a_silent_broker_does_not_grow_with_topics_that_are_deleted_and_created_anew() -> None:

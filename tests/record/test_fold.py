@@ -9,6 +9,7 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controllerd.audit.checkpoints import snapshot_steps
 from controllerd.audit.reader import fold_directory
 from controllerd.core.context import ControllerContext
 from controllerd.core.model import (
@@ -25,11 +26,13 @@ from controllerd.core.model import (
 )
 from controllerd.machines.recorded import journal_records
 from controllerd.record.fold import Observed, apply, diff_with_zookeeper
-from controllerd.record.records import BrokersRecord, Record, SessionRecord, SnapshotBegin, TermRecord
+from controllerd.record.kinds import DESCRIPTIONS
+from controllerd.record.records import BrokersRecord, Record, SessionRecord, SnapshotBegin, SnapshotEnd, TermRecord
 from controllerd.record.state import ClusterState
 from tests.audit.samples import write_log
 from tests.record.logs import good_log, log_of
 
+IN_SNAPSHOT: Final = {record for record, kind in DESCRIPTIONS.items() if kind.in_snapshot}
 TOPICS: Final = ("a", "b", "c")
 BROKERS: Final = st.integers(1, 4).map(BrokerId)
 SOME_BROKERS: Final = st.lists(BROKERS, unique=True, max_size=3).map(tuple)
@@ -118,6 +121,17 @@ def test_the_fold_of_the_journal_is_the_context(events: list[list[tuple[str, ...
             mutate(context, *mutation)
         records += journal_records(context.take_changes())
     assert_same_state(fold(records), context)
+
+
+@settings(deadline=None)
+@given(st.lists(MUTATIONS, max_size=40))
+def test_the_fold_of_a_periodic_snapshot_is_the_context(mutations: list[tuple[str, ...]]) -> None:
+    context = ControllerContext()
+    for mutation in mutations:
+        mutate(context, *mutation)
+    records = [record for step in snapshot_steps(context) for record in step]
+    assert_same_state(fold(records), context)
+    assert {type(record) for record in records} <= IN_SNAPSHOT | {SnapshotEnd}
 
 
 @settings(max_examples=20, deadline=None)

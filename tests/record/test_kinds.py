@@ -69,6 +69,10 @@ def test_every_kind_says_whether_the_fold_applies_it(kind: RecordKind[Any]) -> N
     assert (kind.record.kind in FOLDED_KINDS) == (kind.from_facts is not None)
 
 
+def test_a_kind_in_a_snapshot_or_in_the_digest_is_folded(kind: RecordKind[Any]) -> None:
+    assert kind.fold is not None or not (kind.in_snapshot or kind.in_digest)
+
+
 def test_every_kind_has_a_counter_that_is_exported_or_none(kind: RecordKind[Any]) -> None:
     exported = {metric.name for metric in Meters().collect()}
 

@@ -14,6 +14,7 @@ from controllerd.record.records import (
     BrokerRow,
     BrokersRecord,
     EventEnd,
+    GapRecord,
     LeadershipRecord,
     Record,
     SessionRecord,
@@ -142,6 +143,19 @@ def test_a_periodic_snapshot_changes_nothing_for_a_reader_of_the_earlier_records
     assert {digest_of(state_at(log, seq=last.seq + by).state) for by in range(4)} == {
         digest_of(state_at(good_log()).state)
     }
+
+
+def test_a_loss_within_a_snapshot_does_not_mix_the_next_one_with_the_state_before_it() -> None:
+    fold = StateFold()
+    for envelope, record in good_log():
+        fold.apply(envelope, record)
+    before, last = digest_of(fold.state), good_log()[-1][0]
+    incomplete = [SnapshotBegin(7), TopicsRecord(["b"], [None], [0]), GapRecord(1, 90, 90, "the disk was full")]
+    for record in (*incomplete, SnapshotBegin(7, periodic=True), TopicsRecord(["c"], [None], [0])):
+        fold.apply(last, record)
+        assert digest_of(fold.state) == before
+    fold.apply(last, SnapshotEnd(0, 1, 0))
+    assert fold.state.topics.keys() == {"c"}
 
 
 def test_a_log_may_begin_at_a_snapshot() -> None:

@@ -8,7 +8,7 @@ from controllerd.ports.results import AllocatedProducerIds, Conflict, WriteFaile
 from controllerd.record.records import ZkWriteRecord
 from controllerd.zk import codecs, paths
 from controllerd.zk.access import ANY_VERSION, Create, Delete, Operation, SetData, Znode
-from controllerd.zk.packing import conflict_of, effect_of
+from controllerd.zk.packing import MAX_SINGLE_BYTES, as_wholes, conflict_of, effect_of
 from tests.fakes.audit import RecordingAudit
 from tests.fakes.store import FakeElector, FakeStore
 from tests.fakes.zookeeper import run
@@ -228,6 +228,16 @@ async def test_a_group_too_large_for_one_request_fails_unsent(store: FakeStore) 
 
     assert [type(result) for result in results] == [WriteFailed, Written]
     assert len(store.zk.transactions) == 1
+
+
+async def test_each_group_is_weighed_by_its_own_operations_even_if_another_is_empty() -> None:
+    """As many operations as groups do not mean one operation in each group."""
+    half = b"x" * (MAX_SINGLE_BYTES // 2)
+    work = as_wholes([(), (SetData("/a", half, 0), SetData("/b", half, 0))])
+
+    await work.weigh()
+
+    assert [isinstance(result, WriteFailed) for result in work.results] == [False, True]
 
 
 async def test_groups_are_fenced(store: FakeStore) -> None:

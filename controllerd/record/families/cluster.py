@@ -67,6 +67,7 @@ BROKERS: Final = RecordKind(
     touched=lambda record: Touched(
         brokers=[*(row.id for row in record.live), *record.gone, *record.shutting_down],
     ),
+    in_snapshot=True,
 )
 
 
@@ -92,6 +93,8 @@ TOPICS: Final = RecordKind(
     fold=_fold_topics,
     counter=None,
     touched=lambda record: Touched(record.names),
+    in_snapshot=True,
+    in_digest=True,
 )
 
 
@@ -114,6 +117,7 @@ TOPICS_FORGOTTEN: Final = RecordKind(
     counter=None,
     touched=lambda record: Touched(record.names),
     notes=lambda record, tp: iter(["the topic is gone"] if tp.topic in record.names else []),
+    in_digest=True,
 )
 
 
@@ -135,6 +139,8 @@ ASSIGNMENT: Final = RecordKind(
     fold=_fold_assignment,
     counter=None,
     touched=lambda record: Touched(record.topics, record.partitions),
+    in_snapshot=True,
+    in_digest=True,
     holds_texts=False,
 )
 

@@ -77,6 +77,8 @@ LEADERSHIP: Final = RecordKind(
     fold=_fold_leadership,
     counter=None,
     touched=lambda record: Touched(record.topics, record.partitions),
+    in_snapshot=True,
+    in_digest=True,
     holds_texts=False,
 )
 
@@ -96,6 +98,8 @@ PARTITION_STATE: Final = RecordKind(
     fold=_fold_partition_state,
     counter=None,
     touched=lambda record: Touched(record.topics, record.partitions),
+    in_snapshot=True,
+    in_digest=True,
     holds_texts=False,
 )
 
@@ -121,6 +125,7 @@ REPLICA_STATE: Final = RecordKind(
     from_facts=lambda rows: ReplicaStateRecord(*rows.of("topic", "partition", "broker", "before", "after")),
     fold=_fold_replica_state,
     counter=None,
+    in_snapshot=True,
     in_summary=False,
     holds_texts=False,
 )

@@ -103,6 +103,7 @@ SNAPSHOT_BEGIN: Final = RecordKind(
     fold=_fold_snapshot_begin,
     counter=None,
     phase=lambda record: None if record.periodic else "preparation",
+    in_snapshot=True,
 )
 
 

@@ -45,6 +45,7 @@ OFFLINE_DIRS: Final = RecordKind(
     from_facts=_offline_dirs_from,
     fold=_fold_offline_dirs,
     counter=None,
+    in_snapshot=True,
 )
 
 
@@ -68,6 +69,7 @@ QUARANTINE: Final = RecordKind(
     from_facts=lambda rows: QuarantineRecord(rows.one("name"), rows.one("reason")),
     fold=_fold_quarantine,
     counter=None,
+    in_snapshot=True,
 )
 
 REJECTED: Final = RecordKind(
@@ -113,6 +115,7 @@ DELETION: Final = RecordKind(
     counter=None,
     touched=lambda record: Touched(record.topics),
     notes=_deletion_notes,
+    in_snapshot=True,
 )
 
 
@@ -140,6 +143,7 @@ PENDING_DELETIONS: Final = RecordKind(
     from_facts=_pending_deletions_from,
     fold=_fold_pending_deletions,
     counter=None,
+    in_snapshot=True,
 )
 
 

@@ -7,19 +7,15 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from controllerd.record.digest import FoldDigest
+from controllerd.record.digest import DIGEST_KINDS, FoldDigest
 from controllerd.record.records import (
-    AssignmentRecord,
     DigestRecord,
     EventEnd,
     GapRecord,
-    LeadershipRecord,
     PartitionStateRecord,
     ReplicaStateRecord,
     SnapshotBegin,
     SnapshotEnd,
-    TopicsForgotten,
-    TopicsRecord,
 )
 from controllerd.record.rules.base import CheckedRecord, Evidence, Rule
 
@@ -146,15 +142,7 @@ class DigestsAgree(Rule):
     title = "the digest of the replay is the controller's own"
     severity = "error"
     question = "Which change of the controller's state is not in the log, or in another order?"
-    kinds = frozenset({
-        AssignmentRecord,
-        DigestRecord,
-        LeadershipRecord,
-        PartitionStateRecord,
-        SnapshotBegin,
-        TopicsForgotten,
-        TopicsRecord,
-    })  # fmt: skip
+    kinds = DIGEST_KINDS | {DigestRecord, SnapshotBegin}
     checks_snapshot_rows = True
 
     def __init__(self) -> None:

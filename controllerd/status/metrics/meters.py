@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from prometheus_client import Counter, Histogram, Metric
@@ -10,7 +10,7 @@ from prometheus_client import Counter, Histogram, Metric
 from channel_manager.observer import Exchange
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlRequest, api_name
-from controllerd.record.description import RecordCounter
+from controllerd.record.description import RecordCounter, RecordKind
 from controllerd.record.kinds import DESCRIPTIONS
 from controllerd.record.records import Record
 from controllerd.status.metrics.reservoir import DecayingReservoir
@@ -85,19 +85,20 @@ class EventMeters:
 class RecordMeters:
     """The counters that the descriptions of record kinds declare (``record.kinds``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Iterable[RecordKind[Any]] = DESCRIPTIONS.values()) -> None:
         self._counters: Final[dict[type[Record], tuple[RecordCounter[Any], Counter]]] = {
-            record: (kind.counter, _counter_of(kind.counter))
-            for record, kind in DESCRIPTIONS.items()
-            if kind.counter is not None
+            kind.record: (kind.counter, _counter_of(kind.counter)) for kind in kinds if kind.counter is not None
         }
 
     def count(self, record: Record) -> None:
         """Count the record, if its kind has a counter that counts this record."""
-        declared, counter = self._counters.get(type(record), (None, None))
-        value = declared.value_of(record) if declared is not None else None
-        if counter is not None and value is not None:
-            counter.labels(value).inc()
+        found = self._counters.get(type(record))
+        if found is None:
+            return
+        declared, counter = found
+        value = declared.value_of(record)
+        if value is not None:
+            counter.labels(value).inc(declared.amount_of(record))
 
     def collect(self) -> Iterator[Metric]:
         """The metrics with names of our own."""

@@ -1,6 +1,7 @@
 """The metrics that are counted all the time."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from prometheus_client import Metric
 
@@ -8,7 +9,10 @@ from channel_manager.observer import Exchange
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import BrokerId
 from controllerd.core.requests import ControlResponse, StopReplicaRequest
-from controllerd.record.records import EventEnd
+from controllerd.record.description import RecordCounter
+from controllerd.record.envelope import rows_of
+from controllerd.record.families.partitions import REFUSED
+from controllerd.record.records import EventEnd, RefusedRecord
 from controllerd.status.metrics.meters import (
     IDLE_S,
     ChannelMeters,
@@ -63,6 +67,18 @@ def test_the_first_failure_of_an_event_is_an_increase_from_zero() -> None:
     records.count(EventEnd(1, "TopicChange", "error", 1.0, "boom"))
 
     assert value(records.collect(), "controllerd_event_failures_total", event="TopicChange") == 1
+
+
+def test_a_counter_of_rows_adds_each_row_of_a_record() -> None:
+    counter: RecordCounter[RefusedRecord] = RecordCounter(
+        "refused", "Refused partitions.", "what", (), lambda record: record.what, amount_of=rows_of
+    )
+    records = RecordMeters([replace(REFUSED, counter=counter)])
+
+    records.count(RefusedRecord("partition transition", ["a", "a", "b"], [0, 1, 0], ["illegal"] * 3))
+    records.count(RefusedRecord("partition transition", ["c"], [0], ["illegal"]))
+
+    assert value(records.collect(), "refused_total", what="partition transition") == 4
 
 
 def test_waiting_times_are_reset_after_a_time_without_events() -> None:
