@@ -41,6 +41,10 @@ class ControlledShutdown(Call[ControlledShutdownReply]):
     """A broker is about to stop and asks the controller to move its leaderships away; epoch -1: it knows no epoch."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLED_SHUTDOWN
+    failures: ClassVar[str] = (
+        "BROKER_NOT_AVAILABLE for an unknown broker, STALE_BROKER_EPOCH. Partitions that no other replica can lead "
+        "are in the answer, and the broker asks again."
+    )
 
     broker: BrokerId
     broker_epoch: int
@@ -60,6 +64,10 @@ class AllocateProducerIds(Call[ProducerIdBlock]):
     """A broker asks for a block of producer ids (KIP-730). ``broker`` is our own node id if the block is for us."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
+    failures: ClassVar[str] = (
+        "STALE_BROKER_EPOCH, BROKER_ID_NOT_REGISTERED; a block that cannot be decoded: UNKNOWN_SERVER_ERROR and an "
+        "alarm."
+    )
 
     broker: BrokerId
     broker_epoch: int
@@ -77,6 +85,10 @@ class UpdateFeatures(Call[Mapping[str, KafkaError] | KafkaError]):
     """An admin client finalizes feature levels (KIP-584). A reply that is a single error is about the whole request."""
 
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
+    failures: ClassVar[str] = (
+        "Per feature: INVALID_REQUEST, FEATURE_UPDATE_FAILED; the others are written. Below 2.7: INVALID_REQUEST for "
+        "the request as a whole."
+    )
 
     by: Requester
     updates: Mapping[str, FeatureUpdate]
@@ -112,6 +124,11 @@ class CreateTopics(Call[MutationReply]):
     """An admin client creates topics (ours: brokers did it outside the queue). No name comes twice."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+    failures: ClassVar[str] = (
+        "Per topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, "
+        "INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SERVER_ERROR "
+        "(ZooKeeper refuses it); the others are created. A topic is written with its configuration or not at all."
+    )
 
     by: Requester
     topics: tuple[TopicRequest, ...]
@@ -123,6 +140,10 @@ class DeleteTopics(Call[MutationReply]):
     """An admin client deletes topics (ours). No name comes twice; ids were resolved before."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+    failures: ClassVar[str] = (
+        "Per topic: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED, THROTTLING_QUOTA_EXCEEDED. A deletion that "
+        "cannot begin now waits, as for TopicDeletion."
+    )
 
     by: Requester
     topics: tuple[str, ...]
@@ -133,6 +154,11 @@ class CreatePartitions(Call[MutationReply]):
     """An admin client adds partitions to topics (ours); the total is the new one. No topic comes twice."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+    failures: ClassVar[str] = (
+        "Per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (being deleted), INVALID_PARTITIONS, "
+        "INVALID_REPLICA_ASSIGNMENT, REASSIGNMENT_IN_PROGRESS, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SERVER_ERROR (the "
+        "znode cannot be decoded, or another writer keeps changing it)."
+    )
 
     by: Requester
     topics: tuple[GrowthRequest, ...]
@@ -144,6 +170,11 @@ class AlterScram(Call[Mapping[str, Refusal | None]]):
     """An admin client changes SCRAM credentials of users (KIP-554; ours: brokers did it outside the queue)."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
+    failures: ClassVar[str] = (
+        "Per user: UNSUPPORTED_SASL_MECHANISM, UNACCEPTABLE_CREDENTIAL, DUPLICATE_RESOURCE, RESOURCE_NOT_FOUND (a "
+        "credential to delete), UNKNOWN_SERVER_ERROR with an alarm (the znode cannot be decoded or written); the "
+        "others are changed."
+    )
 
     by: Requester
     changes: Mapping[str, ScramChange] = field(repr=False)
@@ -165,6 +196,19 @@ class ForgetBroker(Call[Forgotten]):
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+    failures: ClassVar[str] = "A registered broker: refused. If no topic waits for the broker, nothing happens."
 
     broker: BrokerId
     reason: str = ""
+
+
+AdminEvent = (
+    ControlledShutdown
+    | AllocateProducerIds
+    | UpdateFeatures
+    | CreateTopics
+    | DeleteTopics
+    | CreatePartitions
+    | AlterScram
+    | ForgetBroker
+)

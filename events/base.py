@@ -34,9 +34,12 @@ class ControllerState(IntEnum):
 class Event:
     """An event. It carries data only: never a callback, never state that a watch could make stale."""
 
-    state: ClassVar[ControllerState] = ControllerState.IDLE
+    state: ClassVar[ControllerState]
+    """The state of the controller while it handles the event."""
     requires_active: ClassVar[bool] = True
     """Whether only the active controller handles it. Another instance refuses a call, and ignores any other event."""
+    failures: ClassVar[str]
+    """The effects of failures, beyond the rules that hold for every event; for ``docs/events.md``."""
 
     @property
     def is_awaited(self) -> bool:

@@ -14,6 +14,10 @@ class Startup(Event):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = (
+        "Refused to lead (secured ZooKeeper, migration, the node id is a broker's): alarm, standby, tried again every "
+        "30 s. A damaged topic, state or registration znode is put in quarantine and everything else is served."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class ControllerChange(Event):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = "ZooKeeper away: the event waits with the session."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class Reelect(Event):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = "As Startup. Another process wins the election: standby."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class RegisterBrokerAndReelect(Event):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = "As Reelect."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class Expire(Event):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = "Nothing can fail: the handler only stops the senders and drops the state."
 
     generation: int = 0
 
@@ -56,6 +64,10 @@ class ShutdownEventThread(Event):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_SHUTDOWN
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = (
+        "The role was lost before: logged. After one second the event is cancelled, and the end of the session gives "
+        "the role back."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,7 @@ class Resync(Call[None]):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = "As each of the events whose reads it repeats."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,9 @@ class Takeover(Call[TakeoverResult]):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = (
+        "The holder is another controllerd, or `/controller` cannot be decoded: refused with the reason."
+    )
 
     reason: str = ""
 
@@ -91,6 +107,7 @@ class Resign(Call[None]):
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = "Not active: refused."
 
     reason: str = ""
 
@@ -103,6 +120,11 @@ class BrokerChange(Event):
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+    failures: ClassVar[str] = (
+        "A registration that cannot be used is put in quarantine with an alarm, and its broker keeps its known state; "
+        "a broker without the required listener gets no channel. Partitions without an electable replica stay "
+        "offline."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +132,7 @@ class BrokerModifications(Event):
     """The registration of a broker changed in place (endpoints or features)."""
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+    failures: ClassVar[str] = "As BrokerChange, for one broker."
 
     broker: BrokerId
 
@@ -119,6 +142,7 @@ class BrokerRefresh(Event):
     """A broker's queue was dropped, or its sender failed: send the broker the full state, as when it starts (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+    failures: ClassVar[str] = "The broker was removed meanwhile: nothing happens."
 
     broker: BrokerId
     reopen: bool = False
@@ -146,6 +170,11 @@ class SelfAudit(Event):
     """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+    failures: ClassVar[str] = (
+        "A znode that differs is read again after 5 s. If it still differs, and no event handled it in between, an "
+        "alarm is raised and the events that were missing are queued. For a state znode that was deleted only the "
+        "alarm is raised."
+    )
 
     after: str = ""
     suspects: frozenset[Difference] = frozenset()
@@ -158,9 +187,31 @@ class DelegationTokenExpiryCheck(Event):
     The event is repeated while there are any tokens.
     """
 
+    state: ClassVar[ControllerState] = ControllerState.IDLE
+    failures: ClassVar[str] = (
+        "A token that cannot be decoded is put in quarantine and not changed. A token that changed meanwhile is "
+        "examined by the next check."
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class QuarantineCheck(Event):
     """Time to check whether partition states in quarantine were repaired (ours; repeated while there are any)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+    failures: ClassVar[str] = "Still damaged: the znode stays in quarantine until the next check in 10 s."
+
+
+RoleEvent = (
+    Startup
+    | ControllerChange
+    | Reelect
+    | RegisterBrokerAndReelect
+    | Expire
+    | ShutdownEventThread
+    | Resync
+    | Takeover
+    | Resign
+)
+BrokerEvent = BrokerChange | BrokerModifications | BrokerRefresh
+CheckEvent = SelfAudit | DelegationTokenExpiryCheck | QuarantineCheck

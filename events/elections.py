@@ -34,6 +34,10 @@ class ReplicaLeaderElection(Call[Mapping[TopicPartition, BrokerId | KafkaError]]
     """
 
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
+    failures: ClassVar[str] = (
+        "Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION (being deleted), ELECTION_NOT_NEEDED, "
+        "PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE. A damaged znode is deleted after an alarm."
+    )
 
     partitions: frozenset[TopicPartition] | None
     election_type: ElectionType
@@ -51,6 +55,9 @@ class AutoPreferredReplicaLeaderElection(Event):
     """Time to check the leader imbalance of every broker."""
 
     state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
+    failures: ClassVar[str] = (
+        "A preferred replica outside the ISR is not elected. The next check is scheduled in any case."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class UncleanLeaderElectionEnable(Event):
     """The default of ``unclean.leader.election.enable`` became true."""
 
     state: ClassVar[ControllerState] = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
+    failures: ClassVar[str] = "Partitions without a live replica stay offline."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class TopicUncleanLeaderElectionEnable(Event):
     """``unclean.leader.election.enable`` of one topic became true."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
+    failures: ClassVar[str] = "As UncleanLeaderElectionEnable."
 
     topic: str
 
@@ -74,3 +83,13 @@ class ConfigChange(Event):
     """The children of ``/config/changes`` changed; only brokers are notified, so the controller watches them (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
+    failures: ClassVar[str] = "A damaged notification or configuration is not changed and raises an alarm."
+
+
+ElectionEvent = (
+    ReplicaLeaderElection
+    | AutoPreferredReplicaLeaderElection
+    | UncleanLeaderElectionEnable
+    | TopicUncleanLeaderElectionEnable
+    | ConfigChange
+)

@@ -18,6 +18,10 @@ class Pause(Call[PauseView]):
     """
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
+    failures: ClassVar[str] = (
+        "Refused: a name that cannot be paused, a time in the past or more than 7 days away, a znode that cannot be "
+        "decoded (it is not changed, and deletions wait until it is repaired or deleted)."
+    )
 
     what: str
     until_ms: int
@@ -30,6 +34,7 @@ class Resume(Call[PauseView | None]):
     """End a pause (also ``drain-<id>``); the reply is the pause that ended, None if there was none."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
+    failures: ClassVar[str] = "Nothing of that name is paused: nothing happens. Refused as Pause is."
 
     what: str
     reason: str
@@ -41,6 +46,7 @@ class PauseCheck(Event):
     """The time of a pause may be over: end each pause that is over, and go on with the work that waited."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
+    failures: ClassVar[str] = "The end cannot be written: the pause goes on, and is checked again after 10 s."
 
     until_ms: int = 0
     """The time that may be over."""
@@ -69,6 +75,11 @@ class DrainBroker(Call[DrainReply]):
     """
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLED_SHUTDOWN
+    failures: ClassVar[str] = (
+        "A broker that is not registered: refused. Leaderships that no other replica can take stay, with the reason "
+        "in the answer. After a failover a broker that was drained as a whole is in sync again, and the automatic "
+        "rebalance moves no leadership back to it."
+    )
 
     broker: BrokerId
     leaders_only: bool
@@ -95,6 +106,11 @@ class ThrottleReassignments(Call[ThrottleReply]):
     """
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+    failures: ClassVar[str] = (
+        "Refused, with nothing set: another throttle with another value (unless overridden), an unknown partition, a "
+        "configuration or a stored throttle that cannot be decoded. Settings that were written before a write failed "
+        "are removed again after a minute."
+    )
 
     rate: int
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]] = field(repr=False)
@@ -107,6 +123,13 @@ class ThrottleCheck(Event):
     """The reassignments of a throttle may have ended: remove it then."""
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+    failures: ClassVar[str] = (
+        "Settings that cannot be removed are remembered and tried again after 30 s, by the controller that is active "
+        "then."
+    )
 
     set_ms: int = 0
     """The ``set_ms`` of the throttle whose reassignments may not have begun in time; 0 in any other check."""
+
+
+OperatorEvent = Pause | Resume | PauseCheck | DrainBroker | ThrottleReassignments | ThrottleCheck

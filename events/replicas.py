@@ -14,6 +14,9 @@ class IsrChangeNotification(Event):
     """The children of ``/isr_change_notification`` changed (brokers below 2.7-IV2)."""
 
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
+    failures: ClassVar[str] = (
+        "A damaged notification is deleted after an alarm; a notification of a newer format is not changed."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,9 @@ class LogDirEventNotification(Event):
     """The children of ``/log_dir_event_notification`` changed."""
 
     state: ClassVar[ControllerState] = ControllerState.LOG_DIR_CHANGE
+    failures: ClassVar[str] = (
+        "A notification of an unknown broker is deleted; damaged ones as for IsrChangeNotification."
+    )
 
 
 class ProposedIsr(NamedTuple):
@@ -57,6 +63,11 @@ class AlterPartitionReceived(Call[AlterPartitionReply]):
     """
 
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
+    failures: ClassVar[str] = (
+        "Per partition: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INELIGIBLE_REPLICA, INVALID_REQUEST, "
+        "NOT_CONTROLLER (the leader has a higher epoch than the controller), UNKNOWN_TOPIC_ID, UNKNOWN_SERVER_ERROR "
+        "(ask again: in quarantine). A lost compare-and-set brings the leader a newer leader epoch."
+    )
 
     broker: BrokerId
     broker_epoch: int
@@ -64,3 +75,6 @@ class AlterPartitionReceived(Call[AlterPartitionReply]):
     by_name: Mapping[TopicPartition, ProposedIsr]
     by_id: Mapping[tuple[str, int], ProposedIsr]
     """The proposals by base64url topic id and partition."""
+
+
+ReplicaEvent = IsrChangeNotification | LogDirEventNotification | AlterPartitionReceived

@@ -20,6 +20,10 @@ class LeaderAndIsrResponseReceived(Event):
     """
 
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
+    failures: ClassVar[str] = (
+        "An answer to an earlier epoch of the broker or of the controller is ignored. STALE_CONTROLLER_EPOCH: the "
+        "role is checked, and given up if it is lost."
+    )
 
     broker: BrokerId
     broker_epoch: int
@@ -35,6 +39,7 @@ class UpdateMetadataResponseReceived(Event):
     """A broker answered UpdateMetadata."""
 
     state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
+    failures: ClassVar[str] = "As LeaderAndIsrResponseReceived."
 
     broker: BrokerId
     broker_epoch: int
@@ -51,6 +56,7 @@ class ApiVersionsReceived(Event):
     """
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
+    failures: ClassVar[str] = "An answer of an earlier broker epoch is ignored."
 
     broker: BrokerId
     broker_epoch: int
@@ -67,6 +73,16 @@ class BrokerSettingsReceived(Event):
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
     requires_active: ClassVar[bool] = False
+    failures: ClassVar[str] = (
+        "An answer of a broker that was removed is ignored. Brokers that disagree, or a configuration that differs, "
+        "raise an alarm. For an authorizer, a policy class, ACLs on znodes or a migration the role is given up. A "
+        "protocol version with other optional behaviour loads the whole state again under a new epoch."
+    )
 
     answers: Mapping[BrokerId, SettingsAnswer]
     registered: Mapping[BrokerId, int]
+
+
+ResponseEvent = (
+    LeaderAndIsrResponseReceived | UpdateMetadataResponseReceived | ApiVersionsReceived | BrokerSettingsReceived
+)

@@ -14,6 +14,10 @@ class TopicChange(Event):
     """The children of ``/brokers/topics`` changed."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+    failures: ClassVar[str] = (
+        "A damaged topic znode is put in quarantine; a partition with a repeated broker is left out; an assignment "
+        "that names controllerd is replaced first; a partition without a live replica waits."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,9 @@ class PartitionModifications(Event):
     """The data of a topic znode changed."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+    failures: ClassVar[str] = (
+        "As TopicChange. Partitions that are added while the topic is being deleted are removed again."
+    )
 
     topic: str
 
@@ -30,6 +37,10 @@ class TopicDeletion(Event):
     """The children of ``/admin/delete_topics`` changed."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+    failures: ClassVar[str] = (
+        "An unknown topic: its marker is deleted. Deletion disabled: all markers are deleted. A topic that cannot be "
+        "deleted now waits, and the status has the reason."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ class TopicDeletionRetry(Event):
     """Time to try deletions again that a broker or ZooKeeper refused a while ago (ours)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+    failures: ClassVar[str] = "Refused again: the next attempt is made after twice the time, at most ten minutes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +59,15 @@ class TopicDeletionStopReplicaResponseReceived(Event):
     """
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+    failures: ClassVar[str] = "A failed deletion of a replica halts its topic and is tried again."
 
     broker: BrokerId
     broker_epoch: int
     controller_epoch: int
     error: KafkaError
     partition_errors: Mapping[TopicPartition, KafkaError]
+
+
+TopicEvent = (
+    TopicChange | PartitionModifications | TopicDeletion | TopicDeletionRetry | TopicDeletionStopReplicaResponseReceived
+)

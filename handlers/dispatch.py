@@ -11,19 +11,7 @@ from controllerd.services.quarantine import schedule_quarantine_check
 from controllerd.services.reassignments import expect_completion
 from controllerd.services.throttles import schedule_throttle_check
 from events import admin, cluster, elections, operator, reassignments, replicas, responses, topics
-from events.registry import (
-    AdminEvent,
-    AnyEvent,
-    BrokerEvent,
-    CheckEvent,
-    ElectionEvent,
-    IsrEvent,
-    PauseEvent,
-    ReassignmentEvent,
-    ResponseEvent,
-    RoleEvent,
-    TopicEvent,
-)
+from events.registry import AnyEvent
 from handlers import role
 from handlers.brokers import (
     on_broker_change,
@@ -90,30 +78,30 @@ async def dispatch(event: AnyEvent, c: Controller) -> object:
 
 
 async def _run_handler(event: AnyEvent, c: Controller) -> object:
-    if isinstance(event, RoleEvent):
+    if isinstance(event, cluster.RoleEvent):
         return await _run_role_handler(event, c)
-    if isinstance(event, BrokerEvent):
+    if isinstance(event, cluster.BrokerEvent):
         return await _run_broker_handler(event, c)
-    if isinstance(event, TopicEvent):
-        return await _run_topic_handler(event, c)
-    if isinstance(event, IsrEvent):
-        return await _run_isr_handler(event, c)
-    if isinstance(event, ResponseEvent):
-        return await _run_response_handler(event, c)
-    if isinstance(event, ElectionEvent):
-        return await _run_election_handler(event, c)
-    if isinstance(event, ReassignmentEvent):
-        return await _run_reassignment_handler(event, c)
-    if isinstance(event, PauseEvent):
-        return await _run_pause_handler(event, c)
-    if isinstance(event, AdminEvent):
-        return await _run_admin_handler(event, c)
-    if isinstance(event, CheckEvent):
+    if isinstance(event, cluster.CheckEvent):
         return await _run_check_handler(event, c)
+    if isinstance(event, topics.TopicEvent):
+        return await _run_topic_handler(event, c)
+    if isinstance(event, replicas.ReplicaEvent):
+        return await _run_replica_handler(event, c)
+    if isinstance(event, responses.ResponseEvent):
+        return await _run_response_handler(event, c)
+    if isinstance(event, elections.ElectionEvent):
+        return await _run_election_handler(event, c)
+    if isinstance(event, reassignments.ReassignmentEvent):
+        return await _run_reassignment_handler(event, c)
+    if isinstance(event, operator.OperatorEvent):
+        return await _run_operator_handler(event, c)
+    if isinstance(event, admin.AdminEvent):
+        return await _run_admin_handler(event, c)
     assert_never(event)
 
 
-def _run_role_handler(event: RoleEvent, c: Controller) -> Awaitable[object]:
+def _run_role_handler(event: cluster.RoleEvent, c: Controller) -> Awaitable[object]:
     match event:
         case cluster.Startup():
             return role.on_startup(event, c)
@@ -135,7 +123,7 @@ def _run_role_handler(event: RoleEvent, c: Controller) -> Awaitable[object]:
             assert_never(event)
 
 
-def _run_broker_handler(event: BrokerEvent, c: Controller) -> Awaitable[object]:
+def _run_broker_handler(event: cluster.BrokerEvent, c: Controller) -> Awaitable[object]:
     match event:
         case cluster.BrokerChange():
             return on_broker_change(event, c)
@@ -143,19 +131,23 @@ def _run_broker_handler(event: BrokerEvent, c: Controller) -> Awaitable[object]:
             return on_broker_modifications(event, c)
         case cluster.BrokerRefresh():
             return on_broker_refresh(event, c)
-        case replicas.LogDirEventNotification():
-            return on_log_dir_event(event, c)
-        case admin.ControlledShutdown():
-            return on_controlled_shutdown(event, c)
-        case operator.DrainBroker():
-            return on_drain_broker(event, c)
-        case admin.ForgetBroker():
-            return on_forget_broker(event, c)
         case _:
             assert_never(event)
 
 
-def _run_topic_handler(event: TopicEvent, c: Controller) -> Awaitable[object]:
+def _run_check_handler(event: cluster.CheckEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case cluster.SelfAudit():
+            return on_self_audit(event, c)
+        case cluster.DelegationTokenExpiryCheck():
+            return on_token_expiry_check(event, c)
+        case cluster.QuarantineCheck():
+            return on_quarantine_check(event, c)
+        case _:
+            assert_never(event)
+
+
+def _run_topic_handler(event: topics.TopicEvent, c: Controller) -> Awaitable[object]:
     match event:
         case topics.TopicChange():
             return on_topic_change(event, c)
@@ -165,34 +157,30 @@ def _run_topic_handler(event: TopicEvent, c: Controller) -> Awaitable[object]:
             return on_topic_deletion(event, c)
         case topics.TopicDeletionRetry():
             return on_deletion_retry(event, c)
-        case admin.CreateTopics():
-            return on_create_topics(event, c)
-        case admin.CreatePartitions():
-            return on_create_partitions(event, c)
-        case admin.DeleteTopics():
-            return on_delete_topics(event, c)
+        case topics.TopicDeletionStopReplicaResponseReceived():
+            return on_stop_replica_response(event, c)
         case _:
             assert_never(event)
 
 
-def _run_isr_handler(event: IsrEvent, c: Controller) -> Awaitable[object]:
+def _run_replica_handler(event: replicas.ReplicaEvent, c: Controller) -> Awaitable[object]:
     match event:
         case replicas.IsrChangeNotification():
             return on_isr_change_notification(event, c)
+        case replicas.LogDirEventNotification():
+            return on_log_dir_event(event, c)
         case replicas.AlterPartitionReceived():
             return on_alter_partition(event, c)
         case _:
             assert_never(event)
 
 
-def _run_response_handler(event: ResponseEvent, c: Controller) -> Awaitable[object]:
+def _run_response_handler(event: responses.ResponseEvent, c: Controller) -> Awaitable[object]:
     match event:
         case responses.LeaderAndIsrResponseReceived():
             return on_leader_and_isr_response(event, c)
         case responses.UpdateMetadataResponseReceived():
             return on_update_metadata_response(event, c)
-        case topics.TopicDeletionStopReplicaResponseReceived():
-            return on_stop_replica_response(event, c)
         case responses.ApiVersionsReceived():
             return on_api_versions(event, c)
         case responses.BrokerSettingsReceived():
@@ -201,7 +189,7 @@ def _run_response_handler(event: ResponseEvent, c: Controller) -> Awaitable[obje
             assert_never(event)
 
 
-def _run_election_handler(event: ElectionEvent, c: Controller) -> Awaitable[object]:
+def _run_election_handler(event: elections.ElectionEvent, c: Controller) -> Awaitable[object]:
     match event:
         case elections.ReplicaLeaderElection():
             return on_replica_leader_election(event, c)
@@ -217,7 +205,7 @@ def _run_election_handler(event: ElectionEvent, c: Controller) -> Awaitable[obje
             assert_never(event)
 
 
-def _run_reassignment_handler(event: ReassignmentEvent, c: Controller) -> Awaitable[object]:
+def _run_reassignment_handler(event: reassignments.ReassignmentEvent, c: Controller) -> Awaitable[object]:
     match event:
         case reassignments.ZkPartitionReassignment():
             return on_zk_reassignment(event, c)
@@ -229,6 +217,20 @@ def _run_reassignment_handler(event: ReassignmentEvent, c: Controller) -> Awaita
             return on_reassignment_retry(event, c)
         case reassignments.ListPartitionReassignments():
             return on_list_reassignments(event, c)
+        case _:
+            assert_never(event)
+
+
+def _run_operator_handler(event: operator.OperatorEvent, c: Controller) -> Awaitable[object]:
+    match event:
+        case operator.Pause():
+            return on_pause(event, c)
+        case operator.Resume():
+            return on_resume(event, c)
+        case operator.PauseCheck():
+            return on_pause_check(event, c)
+        case operator.DrainBroker():
+            return on_drain_broker(event, c)
         case operator.ThrottleReassignments():
             return on_throttle_reassignments(event, c)
         case operator.ThrottleCheck():
@@ -237,38 +239,24 @@ def _run_reassignment_handler(event: ReassignmentEvent, c: Controller) -> Awaita
             assert_never(event)
 
 
-def _run_pause_handler(event: PauseEvent, c: Controller) -> Awaitable[object]:
+def _run_admin_handler(event: admin.AdminEvent, c: Controller) -> Awaitable[object]:
     match event:
-        case operator.Pause():
-            return on_pause(event, c)
-        case operator.Resume():
-            return on_resume(event, c)
-        case operator.PauseCheck():
-            return on_pause_check(event, c)
-        case _:
-            assert_never(event)
-
-
-def _run_admin_handler(event: AdminEvent, c: Controller) -> Awaitable[object]:
-    match event:
-        case admin.UpdateFeatures():
-            return on_update_features(event, c)
-        case admin.AlterScram():
-            return on_alter_scram(event, c)
+        case admin.ControlledShutdown():
+            return on_controlled_shutdown(event, c)
         case admin.AllocateProducerIds():
             return on_allocate_producer_ids(event, c)
-        case _:
-            assert_never(event)
-
-
-def _run_check_handler(event: CheckEvent, c: Controller) -> Awaitable[object]:
-    match event:
-        case cluster.SelfAudit():
-            return on_self_audit(event, c)
-        case cluster.QuarantineCheck():
-            return on_quarantine_check(event, c)
-        case cluster.DelegationTokenExpiryCheck():
-            return on_token_expiry_check(event, c)
+        case admin.UpdateFeatures():
+            return on_update_features(event, c)
+        case admin.CreateTopics():
+            return on_create_topics(event, c)
+        case admin.DeleteTopics():
+            return on_delete_topics(event, c)
+        case admin.CreatePartitions():
+            return on_create_partitions(event, c)
+        case admin.AlterScram():
+            return on_alter_scram(event, c)
+        case admin.ForgetBroker():
+            return on_forget_broker(event, c)
         case _:
             assert_never(event)
 

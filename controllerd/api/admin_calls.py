@@ -10,11 +10,13 @@ from controllerd.api.admin_messages import NO_TEXT, election_text, feature_text,
 from controllerd.api.event_calls import EffectWaiter, EventCaller
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.large_messages import decode_request, rows_in, run_in_thread_if_large
+from controllerd.api.native import NativeRequest, serves
+from controllerd.api.sessions import AclOperation
 from controllerd.core.context import NO_ASSIGNMENT
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Broker, BrokerId, ReplicaAssignment, TopicPartition
 from controllerd.snapshot import ClusterSnapshot
-from events.admin import FeatureUpdate, Requester, UpdateFeatures
+from events.admin import FeatureUpdate, UpdateFeatures
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from events.reassignments import ApiPartitionReassignment, ListPartitionReassignments
 from wire.api_codec import Request
@@ -34,6 +36,7 @@ from wire.api_reassignments import (
     encode_list_reassignments,
 )
 from wire.framing import RequestHeader
+from wire.versions import ApiKey, VersionRange
 
 _ELECTION_TYPES: Final = {kind.value: kind for kind in ElectionType}
 _LOG = structlog.get_logger(__name__)
@@ -54,17 +57,17 @@ class AdminCalls:
 
     # -- ElectLeaders --------------------------------------------------------------------------------------------------
 
-    async def elect_leaders(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.ELECT_LEADERS, VersionRange(0, 2), needs=AclOperation.ALTER, is_forwarded=True)
+    async def elect_leaders(self, request: NativeRequest) -> bytes:
         """Answer ElectLeaders (key 43) when the new leaders are in this node's metadata, or after the timeout."""
         query = await run_in_thread_if_large(rows_in(request), decode_elect_leaders, request)
         until = self._awaiter.deadline(query.timeout_ms)
         kind = _ELECTION_TYPES.get(query.election_type)
-        if kind is None:
-            denied = denied or KafkaError.INVALID_REQUEST
+        denied = request.denied or (KafkaError.INVALID_REQUEST if kind is None else None)
         wanted = None
         if query.partitions is not None:
             wanted = await run_in_thread_if_large(len(query.partitions), frozenset, query.partitions)
-        event = ReplicaLeaderElection(wanted, kind or ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, by)
+        event = ReplicaLeaderElection(wanted, kind or ElectionType.PREFERRED, ElectionTrigger.ADMIN_CLIENT, request.by)
         reply = await self._asker.ask(event, denied)
         if isinstance(reply, KafkaError):
             return await self._no_election(request, query, reply)
@@ -104,11 +107,12 @@ class AdminCalls:
 
     # -- reassignments -------------------------------------------------------------------------------------------------
 
-    async def alter_reassignments(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.ALTER_PARTITION_REASSIGNMENTS, VersionRange(0, 0), needs=AclOperation.ALTER, is_forwarded=True)
+    async def alter_reassignments(self, request: NativeRequest) -> bytes:
         """Answer AlterPartitionReassignments (key 45) when the reassignments have begun, not when they are done."""
         wanted = await run_in_thread_if_large(rows_in(request), decode_alter_reassignments, request)
         targets, refused = await run_in_thread_if_large(len(wanted), _targets, wanted)
-        reply = await self._asker.ask(ApiPartitionReassignment(by, targets), denied)
+        reply = await self._asker.ask(ApiPartitionReassignment(request.by, targets), request.denied)
         if isinstance(reply, KafkaError):
             return await run_in_thread_if_large(len(wanted), _no_reassignment_answer, request.head, wanted, reply)
         results = {**reply, **_unanswered("reassignments", targets.keys() - reply.keys())}
@@ -127,23 +131,25 @@ class AdminCalls:
             texts[tp] = reassignment_text(error, targets.get(tp), current, live)
         return texts
 
-    async def list_reassignments(self, request: Request, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, VersionRange(0, 0), needs=AclOperation.DESCRIBE, is_forwarded=True)
+    async def list_reassignments(self, request: NativeRequest) -> bytes:
         """Answer ListPartitionReassignments (key 46) with the requested reassignments that are in progress."""
         wanted = await decode_request(decode_list_reassignments, request)
         event = ListPartitionReassignments(None if wanted is None else frozenset(wanted))
-        reply = await self._asker.ask(event, denied)
+        reply = await self._asker.ask(event, request.denied)
         if isinstance(reply, KafkaError):
             return encode_list_reassignments(request.head, reply, top_level_text(reply), {})
         return await run_in_thread_if_large(len(reply), _listing, request.head, reply)
 
     # -- features ------------------------------------------------------------------------------------------------------
 
-    async def update_features(self, request: Request, by: Requester, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.UPDATE_FEATURES, VersionRange(0, 1), needs=AclOperation.ALTER, is_forwarded=True)
+    async def update_features(self, request: NativeRequest) -> bytes:
         """Answer UpdateFeatures (key 57). A cluster in ZooKeeper mode has no features, so most updates are refused."""
         query = await decode_request(decode_update_features, request)
         counts = Counter(row.name for row in query.rows)
         updates = {row.name: row.update for row in query.rows if row.update is not None and counts[row.name] == 1}
-        reply = await self._asker.ask(UpdateFeatures(by, updates, query.validate_only), denied)
+        reply = await self._asker.ask(UpdateFeatures(request.by, updates, query.validate_only), request.denied)
         if isinstance(reply, KafkaError):
             return encode_update_features(request.head, reply, top_level_text(reply), ())
         errors = {name: reply.get(name, KafkaError.UNKNOWN_SERVER_ERROR) for name in updates}

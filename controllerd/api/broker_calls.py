@@ -9,6 +9,8 @@ import structlog
 
 from controllerd.api.event_calls import EventCaller
 from controllerd.api.large_messages import decode_request, run_in_thread_if_large
+from controllerd.api.native import NativeRequest, serves
+from controllerd.api.sessions import AclOperation
 from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import TopicPartition
 from controllerd.snapshot import ClusterSnapshot
@@ -22,12 +24,12 @@ from wire.api_alter_partition import (
     decode_alter_partition,
     encode_alter_partition,
 )
-from wire.api_codec import Request
 from wire.api_messages import (
     decode_broker_query,
     encode_allocate_producer_ids,
     encode_controlled_shutdown,
 )
+from wire.versions import ApiKey, VersionRange
 
 _BYTES_PER_PARTITION: Final = 50
 """Rows of AlterPartition below which a request is decoded in the loop: a thread would delay the broker."""
@@ -55,7 +57,8 @@ class BrokerCalls:
         self._asker = asker
         self._snapshot = snapshot
 
-    async def alter_partition(self, request: Request, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.ALTER_PARTITION, VersionRange(0, 3), needs=AclOperation.CLUSTER_ACTION)
+    async def alter_partition(self, request: NativeRequest) -> bytes:
         """Answer AlterPartition (key 56). :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time."""
         try:
             query = await run_in_thread_if_large(
@@ -64,8 +67,7 @@ class BrokerCalls:
         except UnknownRecoveryState as unknown:
             _LOG.warning("refused AlterPartition", reason=str(unknown))
             return encode_alter_partition(request.head, KafkaError.UNKNOWN_SERVER_ERROR, {})
-        if denied is None and _repeats(query):
-            denied = KafkaError.INVALID_REQUEST
+        denied = request.denied or (KafkaError.INVALID_REQUEST if _repeats(query) else None)
         reply = await self._asker.ask(_alter_partition_event(query, request.head.version), denied)
         if isinstance(reply, KafkaError):
             return encode_alter_partition(request.head, reply, {})
@@ -74,20 +76,25 @@ class BrokerCalls:
             await asyncio.sleep(_RETRY_PAUSE_S)
         return encode_alter_partition(request.head, reply.error, topics)
 
-    async def allocate_producer_ids(self, request: Request, denied: KafkaError | None) -> bytes:
-        """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as ``alter_partition``."""
+    @serves(ApiKey.ALLOCATE_PRODUCER_IDS, VersionRange(0, 0), needs=AclOperation.CLUSTER_ACTION)
+    async def allocate_producer_ids(self, request: NativeRequest) -> bytes:
+        """Answer AllocateProducerIds (key 67). :raises MalformedMessage, HangUp: as ``alter_partition``.
+
+        Without this API, brokers would block their producer ids until a restart (``wire.md`` G-3).
+        """
         query = await decode_request(decode_broker_query, request)
-        reply = await self._asker.ask(AllocateProducerIds(query.broker, query.broker_epoch), denied)
+        reply = await self._asker.ask(AllocateProducerIds(query.broker, query.broker_epoch), request.denied)
         if isinstance(reply, KafkaError):
             return encode_allocate_producer_ids(request.head, reply)
         if reply.error is not KafkaError.NONE:
             return encode_allocate_producer_ids(request.head, reply.error)
         return encode_allocate_producer_ids(request.head, reply.error, reply.start, reply.length)
 
-    async def controlled_shutdown(self, request: Request, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.CONTROLLED_SHUTDOWN, VersionRange(0, 3), needs=AclOperation.CLUSTER_ACTION)
+    async def controlled_shutdown(self, request: NativeRequest) -> bytes:
         """Answer ControlledShutdown (key 7). :raises MalformedMessage, HangUp: as ``alter_partition``."""
         query = await decode_request(decode_broker_query, request)
-        reply = await self._asker.ask(ControlledShutdown(query.broker, query.broker_epoch), denied)
+        reply = await self._asker.ask(ControlledShutdown(query.broker, query.broker_epoch), request.denied)
         if reply is KafkaError.NOT_CONTROLLER:
             # This API predates NOT_CONTROLLER; a broker knows a deposed controller by this code (wire.md A.3).
             reply = KafkaError.STALE_CONTROLLER_EPOCH

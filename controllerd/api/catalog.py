@@ -4,69 +4,33 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from controllerd.api.admin_calls import AdminCalls
+from controllerd.api.broker_calls import BrokerCalls
+from controllerd.api.client_calls import ClientCalls
+from controllerd.api.native import apis_of
+from controllerd.api.scram_calls import ScramCalls
 from controllerd.api.shared_versions import overlap
+from controllerd.api.topic_calls import TopicCalls
 from wire.versions import ApiKey, VersionRange
 
+FAMILIES: Final = (BrokerCalls, ClientCalls, AdminCalls, TopicCalls, ScramCalls)
+"""The classes whose methods serve the native APIs."""
+_APIS: Final = [api for family in FAMILIES for api in apis_of(family)]
+_ABOUT_REQUESTS: Final = {ApiKey.API_VERSIONS: VersionRange(0, 4), ApiKey.ENVELOPE: VersionRange(0, 0)}
+"""APIs that belong to no family: they are about the other APIs, and the dispatcher serves them before all others."""
+
 NATIVE: Final[Mapping[int, VersionRange]] = MappingProxyType(
-    {
-        ApiKey.METADATA: VersionRange(0, 12),
-        ApiKey.CONTROLLED_SHUTDOWN: VersionRange(0, 3),
-        ApiKey.LIST_GROUPS: VersionRange(0, 5),
-        ApiKey.API_VERSIONS: VersionRange(0, 4),
-        ApiKey.CREATE_TOPICS: VersionRange(0, 7),
-        ApiKey.DELETE_TOPICS: VersionRange(0, 6),
-        ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),
-        ApiKey.DESCRIBE_CONFIGS: VersionRange(0, 4),
-        ApiKey.ALTER_CONFIGS: VersionRange(0, 2),
-        ApiKey.DESCRIBE_LOG_DIRS: VersionRange(0, 4),
-        ApiKey.CREATE_PARTITIONS: VersionRange(0, 3),
-        ApiKey.ELECT_LEADERS: VersionRange(0, 2),
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: VersionRange(0, 1),
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
-        ApiKey.LIST_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
-        ApiKey.ALTER_PARTITION: VersionRange(0, 3),
-        ApiKey.UPDATE_FEATURES: VersionRange(0, 1),
-        ApiKey.ENVELOPE: VersionRange(0, 0),
-        ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
-        ApiKey.LIST_TRANSACTIONS: VersionRange(0, 1),
-        ApiKey.ALLOCATE_PRODUCER_IDS: VersionRange(0, 0),
-    }
+    dict(sorted((_ABOUT_REQUESTS | {api.key: api.versions for api in _APIS}).items()))
 )
-"""The APIs that we answer ourselves, at least in part.
+"""The APIs that we answer ourselves, at least in part."""
 
-Without AllocateProducerIds, brokers would block their producer ids until a restart (G-3).
-"""
-
-ADMIN: Final = frozenset(
-    {
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.UPDATE_FEATURES,
-    }
-)
-"""Native APIs of operators: admin clients send them to the active controller."""
-
-MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""Native APIs of operators too, but with rights per topic and with quotas (KIP-599)."""
-
-FORWARDED: Final = ADMIN | MUTATIONS
+FORWARDED: Final = frozenset(api.key for api in _APIS if api.is_forwarded)
 """Native APIs that brokers may pass on in an envelope.
 
 Other requests are refused: a relay would hand them to a broker, which would forward them again.
 """
 
-PARTLY_RELAYED: Final = frozenset(
-    {
-        ApiKey.METADATA,
-        ApiKey.INIT_PRODUCER_ID,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    }
-)
+PARTLY_RELAYED: Final = frozenset(api.key for api in _APIS if api.is_partly_relayed)
 """Native APIs whose requests may go to a broker all the same: only versions that brokers know are advertised."""
 
 NEVER_RELAYED: Final = frozenset(
@@ -74,15 +38,11 @@ NEVER_RELAYED: Final = frozenset(
         ApiKey.LEADER_AND_ISR,
         ApiKey.STOP_REPLICA,
         ApiKey.UPDATE_METADATA,
-        ApiKey.CONTROLLED_SHUTDOWN,
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
-        ApiKey.ALTER_PARTITION,
-        ApiKey.ENVELOPE,
-        ApiKey.ALLOCATE_PRODUCER_IDS,
     }
 )
-"""Requests of the controller to brokers, of brokers to the controller, and those about the client's own identity."""
+"""Requests of the controller to brokers, and those about the client's own identity: this node refuses them."""
 
 _DESCRIBE_QUORUM: Final = 55
 UNWANTED: Final = frozenset(

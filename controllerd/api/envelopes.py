@@ -24,7 +24,7 @@ import structlog
 from controllerd.api.catalog import FORWARDED, NATIVE
 from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.large_messages import rows_in, run_in_thread_if_large
-from controllerd.api.sessions import AclOperation, Answered, Authorizer, Principal, Session
+from controllerd.api.sessions import AclOperation, Answered, Principal, Session
 from controllerd.core.kafka_error import KafkaError
 from controllerd.snapshot import ClusterSnapshot
 from wire.api_codec import Request
@@ -51,12 +51,9 @@ Answer = Callable[[Request, Session], Awaitable[Answered]]
 class Envelopes:
     """Answer envelopes as the built-in controller does (``KafkaApis.handleEnvelope``)."""
 
-    def __init__(
-        self, snapshot: ClusterSnapshot, authorizer: Authorizer, between_brokers: Collection[str] | None
-    ) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, between_brokers: Collection[str] | None) -> None:
         """``between_brokers`` names the listeners that take envelopes; None means all of them."""
         self._snapshot = snapshot
-        self._authorizer = authorizer
         self._between_brokers = between_brokers
 
     async def answer(self, request: Request, session: Session, answer: Answer) -> bytes:
@@ -81,9 +78,8 @@ class Envelopes:
         return encode_envelope(request.head, response)
 
     def _refused(self, session: Session) -> KafkaError | None:
-        if not self._authorizer.allows(session.principal, AclOperation.CLUSTER_ACTION):
-            return KafkaError.CLUSTER_AUTHORIZATION_FAILED
-        return None if self._snapshot.is_active else KafkaError.NOT_CONTROLLER
+        standby = None if self._snapshot.is_active else KafkaError.NOT_CONTROLLER
+        return session.denied(AclOperation.CLUSTER_ACTION) or standby
 
     async def _serve(self, forwarded: ForwardedRequest, session: Session, answer: Answer) -> bytes:
         """Return the response to the client's request, judged by the rights of the client.

@@ -6,12 +6,14 @@ from typing import Final
 
 from controllerd.api.event_calls import EventCaller
 from controllerd.api.large_messages import rows_in, run_in_thread_if_large
-from controllerd.api.sessions import Session, requester
+from controllerd.api.native import NativeRequest, serves
+from controllerd.api.sessions import AclOperation
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.scram import ScramChange, ScramCredential
 from events.admin import AlterScram
 from wire.api_codec import Request
 from wire.api_scram import ScramResult, decode_alter_scram, encode_alter_scram
+from wire.versions import ApiKey, VersionRange
 
 _DONE: Final = Refusal(KafkaError.NONE, "")
 _UNANSWERED: Final = Refusal(KafkaError.UNKNOWN_SERVER_ERROR)
@@ -23,13 +25,14 @@ class ScramCalls:
     def __init__(self, asker: EventCaller) -> None:
         self._asker = asker
 
-    async def alter_scram(self, request: Request, session: Session, denied: KafkaError | None) -> bytes:
+    @serves(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, VersionRange(0, 0), needs=AclOperation.ALTER, is_forwarded=True)
+    async def alter_scram(self, request: NativeRequest) -> bytes:
         """Answer AlterUserScramCredentials (key 51) when everything is written.
 
         :raises MalformedMessage: bad bytes. :raises HangUp: no answer in time.
         """
         changes = await run_in_thread_if_large(rows_in(request), _changes, request)
-        reply = await self._asker.ask(AlterScram(requester(request, session), changes), denied)
+        reply = await self._asker.ask(AlterScram(request.by, changes), request.denied)
         if isinstance(reply, KafkaError):
             results = [ScramResult(user, reply) for user in changes]
         else:

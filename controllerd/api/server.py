@@ -10,7 +10,8 @@ import structlog
 from controllerd.api.admin_calls import AdminCalls
 from controllerd.api.broker_calls import BrokerCalls
 from controllerd.api.broker_versions import BrokerVersions
-from controllerd.api.dispatch import Calls, Dispatcher
+from controllerd.api.client_calls import ClientCalls
+from controllerd.api.dispatch import Dispatcher
 from controllerd.api.envelopes import Envelopes
 from controllerd.api.event_calls import EffectWaiter, EventCaller
 from controllerd.api.hang_up import HangUp, Reason, ServerCounters, ServerStats
@@ -66,20 +67,20 @@ class KafkaServer:
         self._transport = transport
         self._snapshot = snapshot
         self._limits = limits or ServerLimits()
+        self._authorizer = authorizer or AllowAll()
         self._versions = BrokerVersions(snapshot, ask_s=self._limits.connect_s, transport=transport)
         self._shared = shared or SharedVersions()
         self._ids = OwnProducerIds(queue, node_id)
         asker, awaiter = EventCaller(queue, snapshot, self._limits.call_s), EffectWaiter(snapshot, self._limits)
-        rights = authorizer or AllowAll()
-        topics = TopicCalls(asker, snapshot, awaiter, rights, settings or fixed_settings(), now, transport)
-        calls = Calls(
+        families = (
             BrokerCalls(asker, snapshot),
+            ClientCalls(snapshot, self._ids),
             AdminCalls(asker, snapshot, awaiter),
-            topics,
+            TopicCalls(asker, snapshot, awaiter, settings or fixed_settings(), now, transport),
             ScramCalls(asker),
-            Envelopes(snapshot, rights, between_brokers),
         )
-        self._dispatcher = Dispatcher(snapshot, calls, self._ids, self._versions, self._shared, rights)
+        envelopes = Envelopes(snapshot, between_brokers)
+        self._dispatcher = Dispatcher(families, envelopes, self._versions, self._shared)
         self._counters = ServerCounters(audit)
         self._servers: list[asyncio.Server] = []
         self._endpoints: list[Endpoint] = []
@@ -180,7 +181,7 @@ class KafkaServer:
     async def _serve(self, own: Endpoint, link: Link, peer: TransportPeer) -> None:
         turn = next(self._turns)
         relay = Relay(own.listener, self._snapshot, self._versions, self._limits, turn, self._transport)
-        session = Session(peer.address, principal_of(peer.identity), own, relay)
+        session = Session(peer.address, principal_of(peer.identity), own, relay, self._authorizer)
         try:
             await self._serve_requests(session, _FrameReader(link, peer, self._limits, self._idle), link)
         except HangUp as hang_up:

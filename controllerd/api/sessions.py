@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
+from controllerd.api.hang_up import HangUp, Reason
 from controllerd.api.relay import Relay
+from controllerd.core.kafka_error import KafkaError
 from controllerd.core.model import Endpoint
-from events.admin import Requester
 from wire.api_codec import Request
-from wire.framing import decode_request_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,28 @@ class AllowAll:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The context of the requests of one connection: the principal, our listener, and its relay to the brokers."""
+    """The context of the requests of one connection: the principal with its rights, our listener, and the relay."""
 
     peer: str
     principal: Principal
     own: Endpoint
     """Our endpoint of the listener that the connection came in on."""
     relay: Relay
+    authorizer: Authorizer
+
+    def allows(self, operation: AclOperation, topic: str | None = None) -> bool:
+        """Return whether the principal may do this to a topic, or to the cluster as a whole."""
+        return self.authorizer.allows(self.principal, operation, topic)
+
+    def denied(self, operation: AclOperation) -> KafkaError | None:
+        """Return the error for a principal that may not do this to the cluster; None: it may."""
+        return None if self.allows(operation) else KafkaError.CLUSTER_AUTHORIZATION_FAILED
+
+    async def forward(self, request: Request) -> bytes:
+        """Return a broker's response. :raises HangUp: the principal may not be relayed, or no broker responds."""
+        if not self.allows(AclOperation.RELAY):
+            raise HangUp(Reason.NOT_AUTHORIZED, f"{self.principal} may not be relayed")
+        return await self.relay.forward(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +104,3 @@ class Answered:
 
     pieces: list[bytes]
     mute_ms: int = 0
-
-
-def requester(request: Request, session: Session) -> Requester:
-    """Return the requester of a request. :raises MalformedMessage: its header cannot be read."""
-    header, _ = decode_request_header(request.frame)
-    principal = session.principal
-    return Requester(str(principal), principal.name, header.client_id or "", header.version, session.peer)

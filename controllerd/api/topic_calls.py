@@ -12,7 +12,8 @@ import structlog
 from controllerd.api.broker_settings import LiveBrokerSettings, Settings
 from controllerd.api.event_calls import EffectWaiter, EventCaller
 from controllerd.api.large_messages import SMALL, rows_in, run_in_thread_if_large
-from controllerd.api.sessions import AclOperation, Answered, Authorizer, Session, requester
+from controllerd.api.native import NativeRequest, serves
+from controllerd.api.sessions import AclOperation, Answered, Session
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.partition_growth import GrowthRequest, refused_repeats
 from controllerd.core.settings_book import SettingsBook
@@ -22,7 +23,6 @@ from controllerd.core.topic_names import refused_names
 from controllerd.snapshot import ClusterSnapshot
 from events.admin import CreatePartitions, CreateTopics, DeleteTopics, MutationReply, TopicOutcome
 from events.base import Call
-from wire.api_codec import Request
 from wire.api_topics import (
     CreatableTopic,
     CreatedTopic,
@@ -41,6 +41,7 @@ from wire.api_topics import (
     encode_delete_topics,
 )
 from wire.transport import PLAINTEXT, Transport
+from wire.versions import ApiKey, VersionRange
 
 _FIRST_WITH_CONFIGS: Final = 5
 """The first version of CreateTopics that is answered with counts and configs (KIP-525)."""
@@ -69,7 +70,6 @@ class TopicCalls:
         asker: EventCaller,
         snapshot: ClusterSnapshot,
         awaiter: EffectWaiter,
-        authorizer: Authorizer,
         settings: SettingsBook,
         now: Callable[[], float],
         transport: Transport = PLAINTEXT,
@@ -79,35 +79,36 @@ class TopicCalls:
         self._asker = asker
         self._snapshot = snapshot
         self._awaiter = awaiter
-        self._authorizer = authorizer
         self._cluster = settings
         self._now = now
 
-    async def create_topics(self, request: Request, session: Session) -> Answered:
+    @serves(ApiKey.CREATE_TOPICS, VersionRange(0, 7), needs=None, is_forwarded=True)
+    async def create_topics(self, request: NativeRequest) -> Answered:
         """Answer CreateTopics (key 19) when every partition has a leader in the metadata, or after the timeout."""
         query = await run_in_thread_if_large(rows_in(request), decode_create_topics, request)
         until = self._awaiter.deadline(query.timeout_ms)
-        refused = await self._refused_creations([topic.name for topic in query.topics], session)
+        refused = await self._refused_creations([topic.name for topic in query.topics], request.session)
         requests = await run_in_thread_if_large(len(query.topics), _topic_requests, query, refused)
-        event = CreateTopics(requester(request, session), requests, query.validate_only)
+        event = CreateTopics(request.by, requests, query.validate_only)
         reply = await self._ask(event, [one.name for one in requests], refused)
         outcomes = await self._led_in_time(reply.outcomes, query, until)
-        secret = await self._denied(session, AclOperation.DESCRIBE_TOPIC_CONFIGS, _succeeded(outcomes))
-        settings = await self._settings_for(outcomes, secret, request, session)
+        secret = await _denied(request.session, AclOperation.DESCRIBE_TOPIC_CONFIGS, _succeeded(outcomes))
+        settings = await self._settings_for(outcomes, secret, request)
         throttle_ms = reply.throttle.left_ms(self._now())
         rows = (_created(topic.name, outcomes[topic.name], secret, settings) for topic in query.topics)
         size = len(query.topics) * (len(settings) + 1)
         answer = await run_in_thread_if_large(size, encode_create_topics, request.head, rows, throttle_ms)
         return Answered([answer], throttle_ms)
 
-    async def create_partitions(self, request: Request, session: Session) -> Answered:
+    @serves(ApiKey.CREATE_PARTITIONS, VersionRange(0, 3), needs=None, is_forwarded=True)
+    async def create_partitions(self, request: NativeRequest) -> Answered:
         """Answer CreatePartitions (key 37) when every new partition has a leader in the metadata, or at the timeout."""
         query = await run_in_thread_if_large(rows_in(request), decode_create_partitions, request)
         until = self._awaiter.deadline(query.timeout_ms)
         names = [topic.name for topic in query.topics]
-        refused = await self._refused_expansions(names, session)
+        refused = await self._refused_expansions(names, request.session)
         requests = tuple(GrowthRequest(*topic) for topic in query.topics if topic.name not in refused)
-        event = CreatePartitions(requester(request, session), requests, query.validate_only)
+        event = CreatePartitions(request.by, requests, query.validate_only)
         reply = await self._ask(event, [one.topic for one in requests], refused)
         outcomes = await self._led_in_time(reply.outcomes, query, until)
         throttle_ms = reply.throttle.left_ms(self._now())
@@ -115,28 +116,27 @@ class TopicCalls:
         answer = await run_in_thread_if_large(len(names), encode_create_partitions, request.head, rows, throttle_ms)
         return Answered([answer], throttle_ms)
 
-    async def delete_topics(self, request: Request, session: Session) -> Answered:
+    @serves(ApiKey.DELETE_TOPICS, VersionRange(0, 6), needs=None, is_forwarded=True)
+    async def delete_topics(self, request: NativeRequest) -> Answered:
         """Answer DeleteTopics (key 20) when no topic is in the metadata any more, or after the timeout."""
         query = await run_in_thread_if_large(rows_in(request), decode_delete_topics, request)
         until = self._awaiter.deadline(query.timeout_ms)
-        rows = await self._deletions(query, session, request.head.version)
+        rows = await self._deletions(query, request)
         names = tuple(dict.fromkeys(row.name for row in rows if row.name is not None and row.error is KafkaError.NONE))
-        reply = await self._ask(DeleteTopics(requester(request, session), names), names, {})
+        reply = await self._ask(DeleteTopics(request.by, names), names, {})
         outcomes = await self._gone_in_time(reply.outcomes, query.timeout_ms, until)
         throttle_ms = reply.throttle.left_ms(self._now())
         results = (_deleted(row, outcomes) for row in rows)
         answer = await run_in_thread_if_large(len(rows), encode_delete_topics, request.head, results, throttle_ms)
         return Answered([answer], throttle_ms)
 
-    async def _settings_for(
-        self, outcomes: _Outcomes, secret: Collection[str], request: Request, session: Session
-    ) -> Settings:
+    async def _settings_for(self, outcomes: _Outcomes, secret: Collection[str], request: NativeRequest) -> Settings:
         """Return the brokers' settings; none if the answer shows no configs.
 
         ``secret`` are the topics whose configs the requester may not see (KIP-525).
         """
         are_needed = request.head.version >= _FIRST_WITH_CONFIGS and _succeeded(outcomes).keys() - secret
-        return await self._settings.of_any(session.own.listener) if are_needed else {}
+        return await self._settings.of_any(request.session.own.listener) if are_needed else {}
 
     # -- refusals without an event -------------------------------------------------------------------------------------
 
@@ -145,27 +145,27 @@ class TopicCalls:
         if not self._snapshot.is_active:
             return dict.fromkeys(names, _STANDBY_CREATES_NOTHING)
         refused = refused_names(names)
-        if not self._authorizer.allows(session.principal, AclOperation.CREATE):
-            denied = await self._denied(session, AclOperation.CREATE, names)
+        if not session.allows(AclOperation.CREATE):
+            denied = await _denied(session, AclOperation.CREATE, names)
             refused = dict.fromkeys(denied, _NOT_CREATED) | refused
         return refused
 
     async def _refused_expansions(self, names: Sequence[str], session: Session) -> dict[str, Refusal]:
         if not self._snapshot.is_active:
             return dict.fromkeys(names, _STANDBY)
-        denied = await self._denied(session, AclOperation.ALTER_TOPIC, names)
+        denied = await _denied(session, AclOperation.ALTER_TOPIC, names)
         return dict.fromkeys(denied, _NOT_EXPANDED) | refused_repeats(names)
 
-    async def _deletions(self, query: DeleteTopicsQuery, session: Session, version: int) -> list[DeletedTopic]:
+    async def _deletions(self, query: DeleteTopicsQuery, request: NativeRequest) -> list[DeletedTopic]:
         """Return a row for each topic of the request; topics without an error are to be deleted."""
-        error = self._request_error(query.topics, version)
+        error = self._request_error(query.topics, request.head.version)
         if error is not None:
             return [DeletedTopic(row.name, row.topic_id, error) for row in query.topics]
         resolved = [self._resolved(row) for row in query.topics]
         names = {row.name for row in resolved if row.name is not None}
-        delete_denied = await self._denied(session, AclOperation.DELETE_TOPIC, names)
+        delete_denied = await _denied(request.session, AclOperation.DELETE_TOPIC, names)
         named_by_id = {row.name for row in resolved if row.name is not None and row.topic_id is not None}
-        describe_denied = await self._denied(session, AclOperation.DESCRIBE_TOPIC, named_by_id)
+        describe_denied = await _denied(request.session, AclOperation.DESCRIBE_TOPIC, named_by_id)
         return [_permitted(row, delete_denied, describe_denied) for row in resolved]
 
     def _request_error(self, rows: Iterable[WantedDeletion], version: int) -> KafkaError | None:
@@ -185,16 +185,6 @@ class TopicCalls:
             return DeletedTopic(row.name, None, error)
         name = self._snapshot.names_by_id.get(row.topic_id)
         return DeletedTopic(name, row.topic_id, KafkaError.UNKNOWN_TOPIC_ID if name is None else KafkaError.NONE)
-
-    async def _denied(self, session: Session, operation: AclOperation, topics: Collection[str]) -> set[str]:
-        """Return the topics for which this principal has no permission."""
-        denied = set()
-        for number, topic in enumerate(topics, 1):
-            if not self._authorizer.allows(session.principal, operation, topic):
-                denied.add(topic)
-            if number % SMALL == 0:
-                await asyncio.sleep(0)
-        return denied
 
     # -- the event, and the wait after it ------------------------------------------------------------------------------
 
@@ -232,6 +222,17 @@ class TopicCalls:
         """Wait until the topics are not in the metadata; a topic that still is gets REQUEST_TIMED_OUT."""
         marked = frozenset(_succeeded(outcomes))
         return _with_late(outcomes, marked if timeout_ms <= 0 else await self._awaiter.wait_until_gone(marked, until))
+
+
+async def _denied(session: Session, operation: AclOperation, topics: Collection[str]) -> set[str]:
+    """Return the topics for which the principal has no permission."""
+    denied = set()
+    for number, topic in enumerate(topics, 1):
+        if not session.allows(operation, topic):
+            denied.add(topic)
+        if number % SMALL == 0:
+            await asyncio.sleep(0)
+    return denied
 
 
 def _succeeded(outcomes: _Outcomes) -> dict[str, TopicOutcome]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controllerd.api.catalog import ADMIN, MUTATIONS, NATIVE
+from controllerd.api.catalog import FORWARDED, NATIVE
 from controllerd.core.kafka_error import KafkaError, Refusal
 from controllerd.core.model import BrokerId, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 from events.admin import (
@@ -97,9 +97,9 @@ def values_for(api_key: ApiKey, version: int) -> dict[str, object]:
         isr = {"new_isr": (1,), "new_isr_with_epochs": [{"broker_id": 1}]}
         row = {"partition_index": 0, "leader_epoch": 5, "partition_epoch": 9, **isr}
         return {"topics": [{"topic_name": "orders", "topic_id": TOPIC_UUID, "partitions": [row]}]}
-    if api_key in MUTATIONS:
+    if api_key in MUTATION_VALUES:
         return MUTATION_VALUES[api_key]
-    if api_key in ADMIN:
+    if api_key in FORWARDED:
         return ADMIN_VALUES
     if api_key == ApiKey.ENVELOPE:
         return {"request_data": b"", "request_principal": None, "client_host_address": b""}

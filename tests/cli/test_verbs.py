@@ -1,18 +1,12 @@
 """``controllerctl elect``, ``topics``, ``drain``, ``pause``, ``resume`` and ``resync`` on a whole controller."""
 
-import asyncio
 import re
 
-import msgspec
 import pytest
-import yaml
 
-from controllerd.status.schema.tasks import TaskResponse
-from tests.cli.documents import run
 from tests.cli.on_controller import begun, ctl
 from tests.cli.running import answering, outcome_of
-from tests.fakes.world import World
-from tests.status.verbs.operating import Operator, operating, standby_of
+from tests.status.verbs.operating import Operator
 from tests.status.verbs.test_topics import replicas_deleted
 
 
@@ -232,69 +226,7 @@ async def test_an_empty_name_is_wrong_usage(operator: Operator, words: tuple[str
     assert (outcome.code, "the name of the topic is empty" in outcome.err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    "words", [("describe", "broker"), ("drain", "broker"), ("get", "requests", "--broker"), ("brokers", "forget")]
-)
-async def test_too_large_a_broker_id_is_wrong_usage(operator: Operator, words: tuple[str, ...]) -> None:
-    outcome = await ctl(operator, *words, "99999999999")
-
-    assert (outcome.code, "2147483647" in outcome.err) == (2, True), outcome.err
-
-
 async def test_resync_reads_everything_again(operator: Operator) -> None:
     outcome = await ctl(operator, "resync", "--yes", "--reason", "znodes were edited")
 
     assert (outcome.code, operator.world.metrics.events.count("Resync")) == (0, 1)
-
-
-# -- every verb --------------------------------------------------------------------------------------------------------
-
-EVERY = (
-    ("elect", "preferred", "--all"),
-    ("topics", "create", "new"),
-    ("topics", "delete", "t", "--reason", "r"),
-    ("topics", "add-partitions", "t", "--partitions", "9"),
-    ("drain", "broker", "1"),
-    ("pause", "deletions"),
-    ("resync",),
-)
-
-
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-async def test_a_deposed_instance_names_the_active_controller(world: World, words: tuple[str, ...]) -> None:
-    async with operating(await standby_of(world)) as operator:
-        outcome = await ctl(operator, *words, "--yes")
-
-    assert (outcome.code, "controllerd 2000000000" in outcome.err) == (4, True)
-
-
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_an_unreachable_daemon_is_reported(words: tuple[str, ...]) -> None:
-    outcome = run(*words, "--yes", "--api", "http://127.0.0.1:1")
-
-    assert (outcome.code, "no daemon answers" in outcome.err) == (69, True)
-
-
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-async def test_a_dry_run_is_the_planned_task_in_every_format(operator: Operator, words: tuple[str, ...]) -> None:
-    task = msgspec.json.decode((await ctl(operator, *words, "--dry-run", "-o", "json")).out, type=TaskResponse).task
-    line = (await ctl(operator, *words, "--dry-run", "-o", "jsonl")).out
-    blocks = (await ctl(operator, *words, "--dry-run", "-o", "yaml")).out
-    table = (await ctl(operator, *words, "--dry-run")).out
-    wide = (await ctl(operator, *words, "--dry-run", "-o", "wide")).out
-    name = (await ctl(operator, *words, "--dry-run", "-o", "name")).out
-
-    assert task.state == "planned"
-    assert msgspec.json.decode(line, type=TaskResponse).task.items == task.items
-    assert msgspec.convert(yaml.safe_load(blocks), TaskResponse).task.items == task.items
-    assert "dry run, nothing was changed" in table
-    assert wide == table
-    assert re.fullmatch(r"[0-9a-f]{16}\n", name)
-    assert await operator.tasks() == []
-
-
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-async def test_zookeeper_alone_changes_nothing(words: tuple[str, ...]) -> None:
-    outcome = await asyncio.to_thread(run, *words, "--yes", "--zk", "127.0.0.1:1")
-
-    assert (outcome.code, "--zk only reads" in outcome.err) == (2, True)

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from channel_manager.manager import event_of
 from channel_manager.observer import Exchange
 from controllerd.api.admin_calls import AdminCalls
 from controllerd.api.broker_calls import BrokerCalls
+from controllerd.api.broker_versions import BrokerVersions
 from controllerd.api.event_calls import EventCaller
+from controllerd.api.native import NativeRequest
+from controllerd.api.relay import Relay
+from controllerd.api.server_settings import ServerLimits
+from controllerd.api.sessions import ANONYMOUS, AllowAll, Session
 from controllerd.core.kafka_error import KafkaError
-from controllerd.core.model import BrokerId, TopicPartition
+from controllerd.core.model import BrokerId, Endpoint, TopicPartition
 from controllerd.core.requests import ControlRequest, ControlResponse
 from controllerd.core.requests import api_name as name_of
 from controllerd.zk.access import (
@@ -27,7 +31,6 @@ from controllerd.zk.access import (
     code_name,
     operation_name,
 )
-from events.admin import Requester
 from tests.fakes.world import NODE_ID, World
 from tests.fakes.zookeeper import Tree
 from tests.traces import wire_form
@@ -35,7 +38,6 @@ from tests.traces.beginning import IDS, beginning, dying, operation_of, policy_o
 from tests.traces.format import Op, ReplyLine, RequestLine, Trace, TraceZnode, TriggerLine, ZkLine
 from tests.traces.observe import Observed, normal_data, normal_op, normal_request, raw_data
 from wire import control_requests
-from wire.api_codec import Request
 from wire.framing import peek_request
 from wire.kio_codec import decode_entity, decode_response, encode_request, request_type
 from wire.versions import ApiKey, VersionRange, choose_control
@@ -78,6 +80,9 @@ class FakeRun:
         asker = EventCaller(self.world.queue, self.world.snapshot, 10.0)
         self.calls = BrokerCalls(asker, self.world.snapshot)
         self.admin = AdminCalls(asker, self.world.snapshot)
+        own, versions = Endpoint("PLAINTEXT", "localhost", 9092), BrokerVersions(self.world.snapshot)
+        relay = Relay(own.listener, self.world.snapshot, versions, ServerLimits(), 0)
+        self._session = Session("127.0.0.1", ANONYMOUS, own, relay, AllowAll())
         self._answered = 0
         self._has_begun = False
         self._replies: list[ReplyLine] = []
@@ -153,17 +158,16 @@ class FakeRun:
         """Handle a request of a stub, from its bytes to the bytes of the answer."""
         assert trigger.api is not None
         entity = wire_form.question(trigger.api, trigger.version, self.symbols.resolve(trigger.body))
-        admin = Requester("User:ANONYMOUS", "ANONYMOUS", trigger.by, trigger.version, "127.0.0.1")
         frame = encode_request(1, trigger.by, entity)
-        serve: Mapping[str, Callable[..., Awaitable[bytes]]] = {
+        serve: Mapping[str, Callable[[NativeRequest], Awaitable[bytes]]] = {
             "AlterPartition": self.calls.alter_partition,
             "ControlledShutdown": self.calls.controlled_shutdown,
             "AllocateProducerIds": self.calls.allocate_producer_ids,
-            "ElectLeaders": partial(self.admin.elect_leaders, by=admin),
-            "AlterPartitionReassignments": partial(self.admin.alter_reassignments, by=admin),
+            "ElectLeaders": self.admin.elect_leaders,
+            "AlterPartitionReassignments": self.admin.alter_reassignments,
             "ListPartitionReassignments": self.admin.list_reassignments,
         }
-        answer = asyncio.ensure_future(serve[trigger.api](Request(peek_request(frame), frame), denied=None))
+        answer = asyncio.ensure_future(serve[trigger.api](NativeRequest(peek_request(frame), frame, self._session)))
         while not answer.done():
             await self._settle()
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The table of all verbs, and the routes of verbs, of their tasks and of plans."""
+"""The routes of all verbs, of their tasks and of plans. Each module of verbs ends with its own."""
 
 from http import HTTPStatus
 from typing import Final
@@ -10,48 +10,21 @@ from controllerd.planning.plans import Plan, ReassignmentPlanRequest
 from controllerd.planning.replicas import ReassignmentPlanner
 from controllerd.slicer import Slicer
 from controllerd.status.http.problems import Refused
-from controllerd.status.http.routing import BROKER, TOPIC, Api, Parameter, Route, route
-from controllerd.status.schema.tasks import ForgetResponse, ResignResponse, TakeoverResponse, TaskList, TaskResponse
-from controllerd.status.schema.verbs import (
-    CancelRequest,
-    DeleteTopic,
-    DrainRequest,
-    ElectionRequest,
-    ForgetRequest,
-    MorePartitions,
-    NewTopic,
-    PauseRequest,
-    ReassignmentRequest,
-    ResumeRequest,
-    TakeoverRequest,
-    VerbRequest,
-)
+from controllerd.status.http.routing import Api, Parameter, Route, route
+from controllerd.status.schema.tasks import TaskList, TaskResponse
 from controllerd.status.sources import StatusSources
-from controllerd.status.verbs.admission import Admission, Verb, read_body
-from controllerd.status.verbs.brokers import Drain, Forget
-from controllerd.status.verbs.cluster import BODY_LIMIT
-from controllerd.status.verbs.controller import BeginPause, EndPause, ResignRole, ResyncCluster, TakeRole
-from controllerd.status.verbs.elections import ElectLeaders
-from controllerd.status.verbs.reassignments import CancelReassignments, Reassign
+from controllerd.status.verbs import brokers, controller, elections, reassignments, topics
+from controllerd.status.verbs.admission import Admission, read_body
 from controllerd.status.verbs.tasks import TaskBook
-from controllerd.status.verbs.topics import AddPartitions, CreateTopic, RemoveTopic
 from controllerd.status.view import view_meta
 from controllerd.views import Role
 
 VERBS: Final = (
-    Verb("/v1/elections", ElectionRequest, ElectLeaders, body_limit=BODY_LIMIT),
-    Verb("/v1/reassignments", ReassignmentRequest, Reassign, body_limit=BODY_LIMIT),
-    Verb("/v1/reassignments:cancel", CancelRequest, CancelReassignments, body_limit=BODY_LIMIT),
-    Verb("/v1/topics", NewTopic, CreateTopic),
-    Verb("/v1/topics/{topic}/partitions", MorePartitions, AddPartitions, TOPIC),
-    Verb("/v1/topics/{topic}/delete", DeleteTopic, RemoveTopic, TOPIC),
-    Verb("/v1/brokers/{id}/drain", DrainRequest, Drain, BROKER),
-    Verb("/v1/brokers/{id}/forget", ForgetRequest, Forget, BROKER, answers=ForgetResponse),
-    Verb("/v1/pause", PauseRequest, BeginPause),
-    Verb("/v1/resume", ResumeRequest, EndPause),
-    Verb("/v1/resync", VerbRequest, ResyncCluster),
-    Verb("/v1/takeover", TakeoverRequest, TakeRole, answers=TakeoverResponse),
-    Verb("/v1/resign", VerbRequest, ResignRole, answers=ResignResponse),
+    *elections.VERBS,
+    *reassignments.VERBS,
+    *topics.VERBS,
+    *brokers.VERBS,
+    *controller.VERBS,
 )
 _ID: Final = Parameter(name="id", kind=str, description="Id of the task.")
 _HEAD_OF_LIST: Final = 20

@@ -2,6 +2,7 @@
 
 import time
 from http import HTTPStatus
+from typing import Final
 
 from controllerd.core.model import BrokerId, TopicPartition
 from controllerd.core.text import counted
@@ -9,8 +10,10 @@ from controllerd.errors import CallRefused
 from controllerd.planning.drains import DrainForecast
 from controllerd.planning.plans import listed
 from controllerd.status.http.problems import Refused
+from controllerd.status.http.routing import BROKER
 from controllerd.status.schema.tasks import ForgetResponse, TaskItem
 from controllerd.status.schema.verbs import DrainRequest, ForgetRequest
+from controllerd.status.verbs.admission import Verb
 from controllerd.status.verbs.cluster import leader_of, yielding_to_loop
 from controllerd.status.verbs.tasks import ItemState, Operation, TaskItems, VerbCall, item
 from events.admin import ForgetBroker
@@ -132,3 +135,9 @@ class Forget(Operation[ForgetRequest]):
 
     def _answer(self, topics: list[str], replicas: int, took_s: float) -> ForgetResponse:
         return ForgetResponse(broker=self._broker, topics=topics, replicas=replicas, took_s=took_s)
+
+
+VERBS: Final = (
+    Verb("/v1/brokers/{id}/drain", DrainRequest, Drain, BROKER),
+    Verb("/v1/brokers/{id}/forget", ForgetRequest, Forget, BROKER, answers=ForgetResponse),
+)

@@ -11,6 +11,7 @@ from controllerd.errors import CallRefused
 from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import ResignResponse, TakeoverResponse, TaskItem
 from controllerd.status.schema.verbs import PauseRequest, ResumeRequest, TakeoverRequest, VerbRequest
+from controllerd.status.verbs.admission import Verb
 from controllerd.status.verbs.tasks import Operation, TaskItems, VerbCall, item
 from controllerd.views import describe_pause
 from events.cluster import Resign, Resync, Takeover
@@ -173,3 +174,12 @@ class ResyncCluster(Operation[VerbRequest]):
         await self._cluster.call(Resync())
         items.mark(_IMAGE, "done", "brokers, topics and requests were read again")
         return ""
+
+
+VERBS: Final = (
+    Verb("/v1/pause", PauseRequest, BeginPause),
+    Verb("/v1/resume", ResumeRequest, EndPause),
+    Verb("/v1/resync", VerbRequest, ResyncCluster),
+    Verb("/v1/takeover", TakeoverRequest, TakeRole, answers=TakeoverResponse),
+    Verb("/v1/resign", VerbRequest, ResignRole, answers=ResignResponse),
+)

@@ -12,7 +12,8 @@ from controllerd.slicer import sliced
 from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import ElectionRequest
-from controllerd.status.verbs.cluster import leader_of, yielding_to_loop
+from controllerd.status.verbs.admission import Verb
+from controllerd.status.verbs.cluster import BODY_LIMIT, leader_of, yielding_to_loop
 from controllerd.status.verbs.tasks import Operation, TaskItems, VerbCall, item
 from controllerd.views import PartitionView
 from events.elections import ElectionTrigger, ElectionType, ReplicaLeaderElection
@@ -163,3 +164,6 @@ def _loss(leader: BrokerId, view: PartitionView) -> str:
 
 def _unknown(subject: object, kind: str) -> TaskItem:
     return item(subject, "failed", f"the {kind} does not exist", KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+VERBS: Final = (Verb("/v1/elections", ElectionRequest, ElectLeaders, body_limit=BODY_LIMIT),)

@@ -23,7 +23,9 @@ from controllerd.slicer import sliced
 from controllerd.status.http.problems import Refused
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import CancelRequest, ReassignmentRequest
+from controllerd.status.verbs.admission import Verb
 from controllerd.status.verbs.cluster import (
+    BODY_LIMIT,
     MAX_PARTITIONS,
     WatchedPartitions,
     named,
@@ -184,3 +186,9 @@ class CancelReassignments(Operation[CancelRequest]):
                 view, error = self._cluster.snapshot.partition(tp), reply.get(tp, KafkaError.UNKNOWN_SERVER_ERROR)
                 items.put(item(tp, *outcome_of_cancellation(view, error)))
         return f"{items}; {counted(withdrawn, 'waiting reassignment')} cancelled" if withdrawn else ""
+
+
+VERBS: Final = (
+    Verb("/v1/reassignments", ReassignmentRequest, Reassign, body_limit=BODY_LIMIT),
+    Verb("/v1/reassignments:cancel", CancelRequest, CancelReassignments, body_limit=BODY_LIMIT),
+)

@@ -12,8 +12,10 @@ from controllerd.core.partition_growth import GrowthRequest
 from controllerd.core.text import counted
 from controllerd.core.topic_creation import DEFAULT_COUNT, TopicRequest
 from controllerd.status.http.problems import Refused
+from controllerd.status.http.routing import TOPIC
 from controllerd.status.schema.tasks import TaskItem
 from controllerd.status.schema.verbs import DeleteTopic, MorePartitions, NewTopic
+from controllerd.status.verbs.admission import Verb
 from controllerd.status.verbs.cluster import WatchedPartitions, leader_of
 from controllerd.status.verbs.tasks import Body, Operation, TaskItems, VerbCall, item
 from controllerd.views import PartitionView, TopicView
@@ -217,3 +219,10 @@ def _progress(view: TopicView) -> str:
 
 def _assigned(given: list[list[int]] | None) -> tuple[tuple[BrokerId, ...], ...]:
     return tuple(tuple(map(BrokerId, replicas)) for replicas in given or ())
+
+
+VERBS: Final = (
+    Verb("/v1/topics", NewTopic, CreateTopic),
+    Verb("/v1/topics/{topic}/partitions", MorePartitions, AddPartitions, TOPIC),
+    Verb("/v1/topics/{topic}/delete", DeleteTopic, RemoveTopic, TOPIC),
+)

@@ -199,7 +199,7 @@ ROWS: Final[Mapping[str, Row]] = {
         heading="PARTITION",
     ),
     "get queue": Row(
-        words="get queue", document=QueueList, item=QueueItem, names=(r"\d+",), heading="EVENT", says="BrokerChange"
+        words="get queue", document=QueueList, item=QueueItem, names=(r"\d+",), heading="EVENT", says="done"
     ),
     "get requests": Row(
         words="get requests --broker 2", document=RequestQueueList, item=RequestQueue, names=("2",), heading="BROKER"

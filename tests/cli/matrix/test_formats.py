@@ -10,13 +10,17 @@ import pytest
 import yaml
 from jsonschema_rs import Draft202012Validator
 
+from controllerd.status.schema.tasks import TaskResponse
+from tests.cli.documents import run
 from tests.cli.matrix.calling import Call
-from tests.cli.matrix.table import ROWS
+from tests.cli.matrix.clusters import ServedCluster
+from tests.cli.matrix.table import ROWS, TASK_ID
 from tests.cli.running import Outcome
 
 DATA = [name for name, row in ROWS.items() if row.document is not None]
 TABLES = [name for name, row in ROWS.items() if row.heading]
 LISTS = [name for name, row in ROWS.items() if row.item is not None]
+VERBS = [name for name, row in ROWS.items() if row.document is TaskResponse]
 Print = Callable[[str, str], Outcome]
 
 
@@ -24,13 +28,13 @@ Print = Callable[[str, str], Outcome]
 def printed(call: Call) -> Print:
     """Run a command with an output format."""
 
-    def run(command: str, output: str) -> Outcome:
+    def in_format(command: str, output: str) -> Outcome:
         row = ROWS[command]
         outcome = call(row.words, "-o", output, row=row)
         assert outcome.code == row.code, outcome.err
         return outcome
 
-    return run
+    return in_format
 
 
 def conforms(document: object, kind: Any) -> bool:
@@ -98,6 +102,27 @@ def test_a_name_is_a_line_and_there_is_nothing_else(printed: Print, command: str
     patterns = expected if len(expected) > 1 else expected * len(names)
     assert names
     assert [name for name, pattern in zip(names, patterns, strict=True) if not re.fullmatch(pattern, name)] == []
+
+
+@pytest.mark.parametrize("command", VERBS)
+def test_a_dry_run_is_the_planned_task_in_every_format(
+    call: Call, shown: dict[str, ServedCluster], command: str
+) -> None:
+    row, url = ROWS[command], shown[ROWS[command].on].url
+    before = run("get", "tasks", "-o", "name", "--api", url).out
+    printed = {
+        output: call.at(url, row.words, "--dry-run", "-o", output, row=row).out
+        for output in ("json", "jsonl", "yaml", "table", "wide", "name")
+    }
+
+    task = msgspec.json.decode(printed["json"], type=TaskResponse).task
+    assert task.state == "planned"
+    assert msgspec.json.decode(printed["jsonl"], type=TaskResponse).task.items == task.items
+    assert msgspec.convert(yaml.safe_load(printed["yaml"]), TaskResponse).task.items == task.items
+    assert "dry run, nothing was changed" in printed["table"]
+    assert printed["wide"] == printed["table"]
+    assert re.fullmatch(rf"{TASK_ID}\n", printed["name"])
+    assert run("get", "tasks", "-o", "name", "--api", url).out == before
 
 
 @pytest.mark.parametrize("output", ["table", "wide"])
