@@ -8,6 +8,7 @@ import re
 import subprocess
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -253,7 +254,13 @@ def test_every_pure_module_is_held_by_the_law(name: str) -> None:
 # -- language ----------------------------------------------------------------------------------------------------------
 
 
-def prose_of(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def prose_of(path: Path) -> list[tuple[int, str]]:
+    """The prose of a module, read once for all rules of language."""
+    return list(read_prose(path))
+
+
+def read_prose(path: Path) -> Iterator[tuple[int, str]]:
     """The docstrings and comments of a module by line; a docstring as one text, so that a phrase may be wrapped."""
     text = path.read_text()
     for node in ast.walk(ast.parse(text)):
@@ -265,8 +272,11 @@ def prose_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def names_in(path: Path) -> Iterator[tuple[int, str]]:
-    """Every name of a module by line."""
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+    """Every name of a module by line; nothing, at once, for a module without any retired word."""
+    text = path.read_text()
+    if not any(word in text.lower() for word in RETIRED_NAMES):
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NAME:
             yield token.start[0], token.string
 
